@@ -1,0 +1,98 @@
+"""Errors for people, and the exit codes of `jail`, in one place.
+
+Rule: an error that reaches a person says what went wrong, where (file and key, or call and errno) and what to
+do; a traceback means a defect of ours. Exit codes below 120 other than EXIT_USAGE and EXIT_CANNOT_ISOLATE are
+always the command's own, as with env(1) and timeout(1).
+"""
+
+import sys
+
+from jail.light import Final
+
+EXIT_USAGE: Final = 2
+"""The command line of jail was wrong; nothing ran."""
+EXIT_CANNOT_ISOLATE: Final = 78
+"""This host cannot give a wall that the policy asks for (EX_CONFIG of sysexits.h); nothing ran."""
+EXIT_TIMEOUT: Final = 124
+"""The command was ended because its time was over, as timeout(1) says it."""
+EXIT_JAIL: Final = 125
+"""jail itself failed; what ran inside is dead."""
+EXIT_NOT_EXECUTABLE: Final = 126
+EXIT_NOT_FOUND: Final = 127
+EXIT_SIGNAL_BASE: Final = 128
+"""A command that died of signal n gives 128+n."""
+
+
+class JailError(Exception):
+    """A failure with an answer for a person.
+
+    `where` names the file and key, or the call and errno; `hint` says what to do; `code` is the exit code.
+    """
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "", code: int = EXIT_JAIL) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+        self.code = code
+
+    def lines(self) -> list[str]:
+        """The error as lines: message, where, hint; each safe to print on a terminal."""
+        shown = [self.message]
+        if self.where:
+            shown.append(f"  where: {self.where}")
+        if self.hint:
+            shown.append(f"  to do: {self.hint}")
+        return [printable(line) for text in shown for line in text.split("\n")]
+
+
+def bug(message: str) -> JailError:
+    """A state that cannot be: labelled as our defect, so that nobody searches the host for it."""
+    return JailError(f"defect in jail: {message}", hint="please report this with the command that you ran")
+
+
+def printable(text: str) -> str:
+    r"""`text` with everything that could steer a terminal or reorder a line escaped.
+
+    Control characters (C0, C1, DEL), line and paragraph separators, bidirectional and zero-width marks and
+    bytes that are not UTF-8 (surrogates of PEP 383) become \x1b, \u202e and the like. Plain text passes
+    unchanged.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_escape, text))
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if char.isprintable() and code not in _INVISIBLE:
+        return char
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_INVISIBLE = frozenset(
+    [
+        0x061C,
+        0x200B,
+        0x200C,
+        0x200D,
+        0x200E,
+        0x200F,
+        0x2060,
+        0xFEFF,
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    ]
+)
+"""Marks that change the order of a line or cannot be seen (Unicode UAX #9, Bidi_Control)."""
+
+
+def report(error: JailError) -> None:
+    """Print `error` to standard error, in jail's one form."""
+    lines = error.lines()
+    sys.stderr.write("".join([f"jail: {lines[0]}\n", *(f"jail: {line}\n" for line in lines[1:])]))
+    sys.stderr.flush()

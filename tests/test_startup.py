@@ -1,0 +1,89 @@
+"""What the launch path imports, by name: `jail run -- true` must feel like nothing (DESIGN.md, Launch path).
+
+Measured with `-X importtime`, which names every import of every process that is forked from the first, on the
+second run: the first fills the caches of policy and filter, as every user's first does.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.installed import Installed
+
+LISTED = {
+    "os": "files, processes; frozen into the interpreter, as are stat and posixpath that it brings",
+    "typing": "NamedTuple for values; brings collections, functools, contextlib, and re before Python 3.13",
+    "ctypes": "system calls that neither os nor prctl has",
+    "_prctl": "prctl(2); python-prctl's module in C, without the Python around it",
+    "_json": "the encoder in C for the ledger's lines",
+    "_socket": "netlink and SCM_RIGHTS; socket itself builds enums of all its constants",
+    "_sha2": "digests, from Python 3.12 on; hashlib would load OpenSSL",
+    "_sha256": "digests, before Python 3.12",
+    "array": "file descriptors in SCM_RIGHTS",
+    "errno": "names of what the kernel answers",
+    "fcntl": "locks",
+    "marshal": "the caches of policy and filter",
+    "pwd": "the account's name and home",
+    "resource": "limits",
+    "select": "the relay",
+    "signal": "signals",
+    "struct": "kernel structures",
+    "termios": "the terminal",
+    "time": "the ledger's clock",
+    "unicodedata": "protected names as a file system that folds case sees them",
+    "encodings.ascii": "lines of the ledger are ASCII",
+}
+"""What the launch path may import from outside jail, beside what each of them imports itself, and why."""
+FOR_A_MISS_OR_ANOTHER_COMMAND = frozenset(
+    "jail.policy.parse jail.kernel.filters_build jail.ledger.reader jail.cli.group".split()
+)
+
+
+def imported(python: Path, arguments: list[str], folder: Path, environment: dict[str, str]) -> frozenset[str]:
+    """The modules that `python -I -S -X importtime ARGUMENTS` imports, its children until they exec too."""
+    command = [str(python), "-I", "-S", "-X", "importtime", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return frozenset(line.rpartition("|")[2].strip() for line in lines[1:])
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """A workspace and an environment whose caches and state are the test's own."""
+    workspace, home = tmp_path / "workspace", tmp_path / "home"
+    workspace.mkdir()
+    home.mkdir()
+    return workspace, {"PATH": os.defpath, "HOME": str(home), "LANG": "C.UTF-8"}
+
+
+def test_the_launch_path_imports_only_what_is_listed(
+    installed: Installed, quiet: tuple[Path, dict[str, str]]
+) -> None:
+    main = str(installed.packages / "jail" / "__main__.py")
+    each = "import sys\nfor name in sys.argv[1:]:\n try: __import__(name)\n except ImportError: pass\n"
+    allowed = imported(installed.python, ["-c", each, *LISTED], *quiet) | frozenset(LISTED)
+    imported(installed.python, [main, "run", "--", "true"], *quiet)
+    launch = imported(installed.python, [main, "run", "--", "true"], *quiet)
+    surplus = {name for name in launch - allowed if name != "jail" and not name.startswith("jail.")}
+    assert not surplus, f"not listed: {sorted(surplus)}"
+    missed = launch & FOR_A_MISS_OR_ANOTHER_COMMAND
+    assert not missed, f"loaded by a launch whose caches are filled: {sorted(missed)}"
+
+
+def test_control_a_heavy_import_would_be_seen(
+    installed: Installed, quiet: tuple[Path, dict[str, str]]
+) -> None:
+    bare = imported(installed.python, ["-c", "pass"], *quiet)
+    assert {"tomllib", "re"} <= imported(installed.python, ["-c", "import tomllib"], *quiet) - bare
