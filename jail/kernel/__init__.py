@@ -1,0 +1,1 @@
+"""One function for each kernel verb: declares and checks, decides nothing."""

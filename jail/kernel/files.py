@@ -1,0 +1,159 @@
+"""Files opened so that nobody can redirect the opening: openat2(2), close_range(2), renameat2(2)."""
+
+import ctypes
+import errno
+import os
+import stat
+
+from jail.kernel import libc
+from jail.light import Final, NamedTuple
+
+RESOLVE_NO_XDEV: Final = 0x01
+RESOLVE_NO_MAGICLINKS: Final = 0x02
+RESOLVE_NO_SYMLINKS: Final = 0x04
+RESOLVE_BENEATH: Final = 0x08
+RESOLVE_IN_ROOT: Final = 0x10
+"""<linux/openat2.h>"""
+
+RENAME_NOREPLACE: Final = 1
+"""<linux/fs.h>"""
+CLOSE_RANGE_CLOEXEC: Final = 4
+"""<linux/close_range.h>"""
+
+
+class _OpenHow(ctypes.Structure):
+    """struct open_how of <linux/openat2.h>."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class Identity(NamedTuple):
+    """Which inode a path led to: device and inode number."""
+
+    device: int
+    inode: int
+
+
+def openat2(folder: int, path: str, flags: int, resolve: int, mode: int = 0) -> int:
+    """An fd of `path` beneath `folder`; RESOLVE_* bits say what may be crossed on the way (openat2(2)).
+
+    Raises KernelError; EAGAIN (a rename raced with the look-up of `..`) is tried again a few times.
+    """
+    how = _OpenHow(flags | os.O_CLOEXEC, mode, resolve)
+    for attempt in range(_RACE_ATTEMPTS):
+        try:
+            return libc.syscall(f"openat2({path})", libc.OPENAT2, folder, path, how, ctypes.sizeof(how))
+        except libc.KernelError as error:
+            if error.errno != errno.EAGAIN or attempt == _RACE_ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+_RACE_ATTEMPTS: Final = 16
+"""openat2(2) asks callers to retry EAGAIN; somebody who renames in a loop must not hold us for ever."""
+
+
+def open_path(path: str, expected: Identity | None = None) -> int:
+    """An O_PATH fd of an absolute path without symlinks; refused when it is not the inode `expected`.
+
+    A path that became another inode since the survey was swapped under us: OSError ESTALE.
+    """
+    fd = openat2(-1, path, os.O_PATH | os.O_NOFOLLOW, RESOLVE_NO_MAGICLINKS | _no_links_before_the_last(path))
+    if expected is not None and identity(fd) != expected:
+        os.close(fd)
+        raise libc.KernelError(errno.ESTALE, f"open({path}), which changed since it was looked at")
+    return fd
+
+
+def _no_links_before_the_last(path: str) -> int:
+    # RESOLVE_NO_SYMLINKS with O_PATH|O_NOFOLLOW still opens a trailing symlink itself (openat2(2)).
+    return RESOLVE_NO_SYMLINKS if path.startswith("/") else RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH
+
+
+def identity(fd: int) -> Identity:
+    """Device and inode behind an fd."""
+    found = os.fstat(fd)
+    return Identity(found.st_dev, found.st_ino)
+
+
+def make_folders(root: int, path: str, mode: int = 0o755) -> int:
+    """An O_PATH fd of the folder `path` beneath `root`, with what is missing made on the way; symlinks are
+    refused.
+    """
+    here = os.dup(root)
+    for name in path.split("/"):
+        if name in ("", "."):
+            continue
+        try:
+            os.mkdir(name, mode, dir_fd=here)
+        except FileExistsError:
+            pass
+        try:
+            below = openat2(here, name, os.O_PATH | os.O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def make_file(root: int, path: str) -> int:
+    """An O_PATH fd of the file `path` beneath `root`, made empty when missing, with its folders."""
+    head, _, name = path.rpartition("/")
+    folder = make_folders(root, head)
+    try:
+        try:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=folder))
+        except FileExistsError:
+            pass
+        return openat2(folder, name, os.O_PATH | os.O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
+    finally:
+        os.close(folder)
+
+
+def close_on_exec_from(first: int) -> None:
+    """Every fd from `first` upwards closes at exec, whichever fds there are (close_range(2))."""
+    libc.syscall(f"close_range({first})", libc.CLOSE_RANGE, first, 0xFFFFFFFF, CLOSE_RANGE_CLOEXEC)
+
+
+def rename_noreplace(old_folder: int, old: str, new_folder: int, new: str) -> None:
+    """Move a name, never over another one and never through a symlink (renameat2(2), RENAME_NOREPLACE)."""
+    libc.syscall(
+        f"renameat2({old})", libc.number("renameat2"), old_folder, old, new_folder, new, RENAME_NOREPLACE
+    )
+
+
+def kind(mode: int) -> str:
+    """`file`, `folder`, `symlink`, `socket`, or `special` of an st_mode."""
+    return _KINDS.get(stat.S_IFMT(mode), "special")
+
+
+_KINDS: Final = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "symlink",
+    stat.S_IFSOCK: "socket",
+}
+
+
+PROC_SUPER_MAGIC: Final = 0x9FA0
+"""<linux/magic.h>"""
+
+
+def require_procfs(fd: int, what: str) -> None:
+    """Refuse an fd that is not a file of a procfs: a map or a limit written elsewhere would leave a wall open
+    (CVE-2019-19921).
+    """
+    buffer = ctypes.create_string_buffer(256)
+    libc.syscall(f"fstatfs({what})", libc.number("fstatfs"), fd, buffer)
+    if int.from_bytes(buffer.raw[:8], "little") != PROC_SUPER_MAGIC:
+        raise libc.KernelError(errno.EINVAL, f"{what}: not on a procfs")
+
+
+def close_all_but(kept: set[int]) -> None:
+    """Close every open fd that is not in `kept` (close_range(2)), whoever opened it."""
+    first = 0
+    for fd in sorted(kept):
+        if fd > first:
+            libc.syscall(f"close_range({first}, {fd - 1})", libc.CLOSE_RANGE, first, fd - 1, 0)
+        first = fd + 1
+    libc.syscall(f"close_range({first})", libc.CLOSE_RANGE, first, 0xFFFFFFFF, 0)

@@ -1,0 +1,186 @@
+"""Whole trees taken as one thing: removed, copied, digested; by the walk of `jail.kernel.walk`, with its
+rules.
+
+Rule: nothing here follows a symlink, opens anything but regular files and folders, crosses a mount, or trusts
+that a tree stays as it is; each has a bound and says when it was reached.
+"""
+
+import errno
+import os
+import stat
+
+from jail.kernel import files, walk
+from jail.kernel.digest import sha256
+from jail.light import Callable, Final, NamedTuple
+
+DIGEST_BYTES: Final = 1 << 30
+"""Content read for one digest, so that a sparse file of terabytes does not hold up the end of a run."""
+DIGEST_ENTRIES: Final = 200_000
+REMOVE_STEPS: Final = 10_000_000
+"""Names removed by one `remove_tree`: somebody who fills the tree as fast as it is emptied must not hold us
+for ever.
+"""
+
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK: Final = 1 << 20
+"""Bytes read at once: few system calls, little memory."""
+_NOT_EMPTY: Final = (errno.ENOTEMPTY, errno.EEXIST)
+_Update = Callable[[bytes], object]
+
+
+def remove_tree(parent_fd: int, name: str, steps: int = REMOVE_STEPS) -> None:
+    """Remove `name` beneath `parent_fd` and all in it; nothing when it is not there.
+
+    Folders without permission bits get them back from their owner. Raises OSError: EBUSY at a mount, ESTALE
+    when a folder is moved away under it, ENOTEMPTY after `steps` removed names.
+    """
+    above: list[tuple[str, files.Identity]] = []
+    fd = os.dup(parent_fd)
+    try:
+        current: str | None = name
+        while current is not None:
+            if _removed(fd, current):
+                steps -= 1
+            else:
+                fd = _entered(fd, current, above)
+            if steps <= 0:
+                raise OSError(errno.ENOTEMPTY, "somebody fills the tree that is being removed", name)
+            current = None
+            if above:
+                current, steps = _first_folder(fd, steps)
+                if current is None:
+                    current, expected = above.pop()
+                    fd = _step(fd, _up(fd, expected))
+    finally:
+        os.close(fd)
+
+
+def _entered(fd: int, name: str, above: list[tuple[str, files.Identity]]) -> int:
+    """The fd of the folder `name`, noted in `above`; `fd` itself when somebody put something else in its
+    place.
+    """
+    try:
+        below = walk.open_own(fd, name, _FOLDER)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return fd
+        raise
+    above.append((name, files.identity(fd)))
+    return _step(fd, below)
+
+
+def _step(old: int, new: int) -> int:
+    os.close(old)
+    return new
+
+
+def _removed(fd: int, name: str) -> bool:
+    """Whether the name is gone now; False for a folder that has something in it."""
+    try:
+        os.unlink(name, dir_fd=fd)
+    except FileNotFoundError:
+        return True
+    except (IsADirectoryError, PermissionError):
+        # unlink(2) of a folder: EISDIR on Linux, EPERM where the file system says it as POSIX does.
+        try:
+            os.rmdir(name, dir_fd=fd)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if error.errno not in _NOT_EMPTY:
+                raise
+            return False
+    return True
+
+
+def _first_folder(fd: int, steps: int) -> tuple[str | None, int]:
+    """Remove names until one is a folder that is not empty: that name (None: nothing is left), and the steps
+    left.
+    """
+    with os.scandir(fd) as found:
+        for entry in found:
+            if steps <= 0 or not _removed(fd, entry.name):
+                return entry.name, steps
+            steps -= 1
+    return None, steps
+
+
+def _up(fd: int, expected: files.Identity) -> int:
+    above = os.open("..", _FOLDER, dir_fd=fd)
+    if files.identity(above) != expected:
+        os.close(above)
+        raise OSError(errno.ESTALE, "a folder was moved away while it was being removed")
+    return above
+
+
+class Digest(NamedTuple):
+    """SHA-256 as hex; `complete` is False when a bound was reached or something could not be read."""
+
+    hex: str
+    complete: bool
+
+
+def digest_tree(
+    fd: int, most_bytes: int = DIGEST_BYTES, most_entries: int = DIGEST_ENTRIES, *, own: bool = False
+) -> Digest:
+    """One digest of a file's content, or of all names, kinds, permission bits, link targets and contents
+    beneath a folder.
+
+    Equal trees have equal digests, whatever the order of their listings; owners and times do not count. `fd`
+    is a regular file or a folder, readable. `own`: the tree is ours to change, so permission bits that were
+    taken away are given back in order to read it. Not for trees that still change.
+    """
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        whole = sha256()
+        read = _feed(whole.update, os.dup(fd), most_bytes)
+        return Digest(whole.hexdigest(), read < most_bytes or os.fstat(fd).st_size <= most_bytes)
+    total = sha256(b"tree\0")
+    entries, left, complete, denied = 0, most_bytes, True, list[str]()
+    for folder in walk.folders(fd, in_order=True, regain=own):
+        # Depth and name in this order say the same as whole paths, at a price that does not grow with depth.
+        total.update(b"in\0%d\0%s\0" % (folder.depth, os.fsencode(folder.name)))
+        complete = complete and folder.whole
+        denied = folder.denied
+        for dirent in folder.entries:
+            entries += 1
+            if entries > most_entries:
+                return Digest(total.hexdigest(), complete=False)
+            content = sha256()
+            size, said = _say(folder.fd, dirent.name, content.update, left, own=own)
+            left -= size
+            complete = complete and said is not None and left > 0
+            total.update(os.fsencode(dirent.name) + b"\0" + (said or b"gone") + b"\0" + content.digest())
+    return Digest(total.hexdigest(), complete and not denied)
+
+
+def _say(folder: int, name: str, update: _Update, most: int, *, own: bool) -> tuple[int, bytes | None]:
+    """Feed content or link target; returns bytes read, and kind with permission bits (None: gone or not
+    readable).
+    """
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        said = f"{files.kind(found.st_mode)} {stat.S_IMODE(found.st_mode):o} {size}"
+        if stat.S_ISLNK(found.st_mode):
+            update(os.fsencode(os.readlink(name, dir_fd=folder)))
+        elif stat.S_ISREG(found.st_mode):
+            fd = walk.open_own(folder, name, _FILE) if own else os.open(name, _FILE, dir_fd=folder)
+            return _feed(update, fd, most), said.encode()
+    except OSError:
+        return 0, None
+    return 0, said.encode()
+
+
+def _feed(update: _Update, fd: int, most: int) -> int:
+    read = 0
+    try:
+        while read < most:
+            chunk = os.pread(fd, min(_CHUNK, most - read), read)
+            if not chunk:
+                break
+            update(chunk)
+            read += len(chunk)
+    finally:
+        os.close(fd)
+    return read

@@ -1,0 +1,303 @@
+"""Walking a tree that somebody else may be changing, of any depth, without ever following a symlink.
+
+Rule: one loop, no recursion; every step is relative to an open folder, so no path is ever too long (PATH_MAX)
+and no rename can lead the walk out. At most `OPEN_LEVELS` + 2 fds are open: folders further up are closed and
+found again by `..`, whose device and inode must be those of the way down; where they are not (somebody moved
+the folder) the walk goes down again from the start, and gives up the branch that is gone. What vanishes
+meanwhile was not there. Names are str with surrogateescape.
+"""
+
+import errno
+import os
+import stat
+from itertools import islice
+
+from jail.kernel import files
+from jail.light import Callable, Final, Iterator, NamedTuple
+
+OPEN_LEVELS: Final = 32
+"""Folders kept open on the way down: ordinary trees are walked without any `..`, and RLIMIT_NOFILE is never
+near.
+"""
+SURVEY_ENTRIES: Final = 2_000_000
+"""Entries that a survey looks at: a tree past this takes tens of seconds, and the plan says that it was not
+seen whole.
+"""
+FOLDER_ENTRIES: Final = 1_000_000
+"""Names of one folder held in memory at once: about 200 MB."""
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_GONE: Final = frozenset([errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE])
+_UNREADABLE: Final = _GONE | {errno.EACCES, errno.EXDEV, errno.EIO}
+"""What a walk passes over: vanished, not ours to read, another mount, a bad disk."""
+
+
+class Folder:
+    """One folder of a walk: `entries` are its names as os.DirEntry, valid while it is the one that was
+    yielded last.
+
+    `whole` is False when not all of its names were listed. `denied` is one list for the whole walk: the paths
+    of folders that could not be entered, though they are there.
+    """
+
+    __slots__ = ("denied", "depth", "entries", "fd", "identity", "name", "parent", "whole")
+
+    def __init__(self, parent: "Folder | None", name: str, fd: int) -> None:
+        self.parent = parent
+        self.name = name
+        self.fd = fd
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.identity = files.identity(fd)
+        self.entries: list[os.DirEntry[str]] = []
+        self.whole = True
+        self.denied: list[str] = [] if parent is None else parent.denied
+
+    @property
+    def path(self) -> str:
+        """The path relative to the start of the walk; "" for the start itself."""
+        parts: list[str] = []
+        here: Folder | None = self
+        while here is not None and here.parent is not None:
+            parts.append(here.name)
+            here = here.parent
+        return "/".join(reversed(parts))
+
+    def join(self, name: str) -> str:
+        """The relative path of an entry of this folder."""
+        return f"{self.path}/{name}" if self.parent is not None else name
+
+    def list_entries(self, *, in_order: bool) -> None:
+        """Read the names, at most FOLDER_ENTRIES of them."""
+        try:
+            with os.scandir(self.fd) as found:
+                self.entries = list(islice(found, FOLDER_ENTRIES))
+                self.whole = next(found, None) is None
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
+            self.whole = error.errno in _GONE
+        if in_order:
+            self.entries.sort(key=lambda entry: os.fsencode(entry.name))
+
+    def close(self) -> None:
+        """Close the fd; the walk may open it again."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+class Entry:
+    """One name that a walk met. `kind` as in `jail.kernel.files.kind`; `dirfd` is valid until the next entry
+    is asked for.
+    """
+
+    __slots__ = ("_dirent", "dirfd", "folder", "kind", "name")
+
+    def __init__(self, folder: Folder, dirent: os.DirEntry[str], kind: str) -> None:
+        self.folder = folder
+        self.name = dirent.name
+        self.kind = kind
+        self.dirfd = folder.fd
+        self._dirent = dirent
+
+    @property
+    def path(self) -> str:
+        """The path relative to the start of the walk."""
+        return self.folder.join(self.name)
+
+    def stat(self) -> os.stat_result:
+        """The lstat of the entry, asked once; raises FileNotFoundError when it vanished."""
+        return self._dirent.stat(follow_symlinks=False)
+
+
+def folders(
+    dirfd: int, *, cross_mounts: bool = False, in_order: bool = False, regain: bool = False
+) -> Iterator[Folder]:
+    """Every folder beneath and including `dirfd`, each before those in it.
+
+    `in_order`: names sorted by their bytes. `regain`: a folder whose owner took its own permission bits away
+    gets them back. A folder taken out of `folder.entries` by the one who asks is not entered.
+    """
+    here: Folder | None = Folder(None, "", os.open(".", _FOLDER, dir_fd=dirfd))
+    levels: list[tuple[Folder, list[str]]] = []
+    enter = _enter_own if regain else _enter_across if cross_mounts else _enter
+    try:
+        while here is not None:
+            here.list_entries(in_order=in_order)
+            yield here
+            below = [found.name for found in here.entries if found.is_dir(follow_symlinks=False)]
+            here.entries = []
+            below.reverse()
+            levels.append((here, below))
+            if len(levels) > OPEN_LEVELS + 1:
+                levels[-OPEN_LEVELS - 1][0].close()
+            here = _next(levels, enter)
+    finally:
+        for level, _ in levels:
+            level.close()
+        if here is not None:
+            here.close()
+
+
+def walk(dirfd: int, *, cross_mounts: bool = False) -> Iterator[Entry]:
+    """Every entry beneath `dirfd`, a folder before what is in it. Symlinks are entries, never followed;
+    mounts are not entered unless told; what vanishes or may not be read is passed over.
+    """
+    for folder in folders(dirfd, cross_mounts=cross_mounts):
+        for dirent in folder.entries:
+            kind = kind_of(dirent)
+            if kind:
+                yield Entry(folder, dirent, kind)
+
+
+def kind_of(dirent: os.DirEntry[str]) -> str:
+    """The kind of an entry, from what the listing said where it said it; "" when it vanished."""
+    if dirent.is_symlink():
+        return "symlink"
+    if dirent.is_dir(follow_symlinks=False):
+        return "folder"
+    if dirent.is_file(follow_symlinks=False):
+        return "file"
+    try:
+        return files.kind(dirent.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return ""
+
+
+def _next(levels: list[tuple[Folder, list[str]]], enter: Callable[[int, str], int]) -> Folder | None:
+    while levels:
+        level, names = levels[-1]
+        if level.fd < 0:
+            _down_from_the_start(levels)
+            continue
+        while names:
+            name = names.pop()
+            try:
+                return Folder(level, name, enter(level.fd, name))
+            except OSError as error:
+                if error.errno not in _UNREADABLE:
+                    raise
+                if error.errno not in _GONE:
+                    level.denied.append(level.join(name))
+        levels.pop()
+        if levels and levels[-1][0].fd < 0:
+            levels[-1][0].fd = _above(level, levels[-1][0])
+        level.close()
+    return None
+
+
+def _enter(folder: int, name: str) -> int:
+    resolve = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
+    return files.openat2(folder, name, _FOLDER, resolve)
+
+
+def _enter_across(folder: int, name: str) -> int:
+    return os.open(name, _FOLDER, dir_fd=folder)
+
+
+def _enter_own(folder: int, name: str) -> int:
+    fd = open_own(folder, name, _FOLDER)
+    if os.fstat(fd).st_dev != os.fstat(folder).st_dev:
+        os.close(fd)
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+    return fd
+
+
+def open_own(folder: int, name: str, flags: int) -> int:
+    """Open a name that may have lost its permission bits: its owner gives them back first (u+rwx of a folder,
+    u+r of a file).
+
+    Only the inode that O_PATH|O_NOFOLLOW found is changed, by /proc/self/fd, so that no symlink can redirect
+    the chmod.
+    """
+    held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        mode = os.fstat(held).st_mode
+        wanted = 0o700 if stat.S_ISDIR(mode) else 0o400
+        if (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and mode & wanted != wanted:
+            os.chmod(f"/proc/self/fd/{held}", stat.S_IMODE(mode) | wanted)
+    finally:
+        os.close(held)
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+
+
+def _above(left: Folder, expected: Folder) -> int:
+    """The folder above `left` by `..`, if it still is the one that the walk came from; else -1."""
+    try:
+        fd = os.open("..", _FOLDER, dir_fd=left.fd)
+    except OSError:
+        return -1
+    if files.identity(fd) == expected.identity:
+        return fd
+    os.close(fd)
+    return -1
+
+
+def _down_from_the_start(levels: list[tuple[Folder, list[str]]]) -> None:
+    """Go down again as far as the folders are where they were; the rest is given up: somebody moved it."""
+    fd = os.dup(levels[0][0].fd)
+    reached = 0
+    for level, _ in levels[1:]:
+        try:
+            below = os.open(level.name, _FOLDER, dir_fd=fd)
+        except OSError:
+            break
+        if files.identity(below) != level.identity:
+            os.close(below)
+            break
+        os.close(fd)
+        fd = below
+        reached += 1
+    for level, _ in levels[max(reached, 1) :]:
+        level.close()
+    del levels[reached + 1 :]
+    if reached:
+        levels[reached][0].fd = fd
+    else:
+        os.close(fd)
+
+
+class Found(NamedTuple):
+    """What a survey saw: paths of Unix sockets, and of regular files of which a name lies outside; how many
+    entries it met, and whether it met all (False past SURVEY_ENTRIES, or where a folder may not be read).
+    """
+
+    sockets: tuple[str, ...]
+    hardlinked: tuple[str, ...]
+    entries: int
+    complete: bool
+
+
+def survey(dirfd: int, limit: int = SURVEY_ENTRIES) -> Found:
+    """Sockets and hard links that lead out of the tree beneath `dirfd`; mounts in it are entered, since binds
+    are recursive.
+
+    A file is `hardlinked` when it has more names (st_nlink) than the walk met. One lstat a file, none for
+    links and folders.
+    """
+    sockets: list[str] = []
+    linked: dict[tuple[int, int], tuple[int, list[tuple[Folder, str]]]] = {}
+    entries = 0
+    complete = True
+    denied: list[str] = []
+    for folder in folders(dirfd, cross_mounts=True):
+        denied = folder.denied
+        entries += len(folder.entries)
+        if entries > limit:
+            complete = False
+            break
+        for dirent in folder.entries:
+            if dirent.is_symlink() or dirent.is_dir(follow_symlinks=False):
+                continue
+            try:
+                found = dirent.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISSOCK(found.st_mode):
+                sockets.append(folder.join(dirent.name))
+            elif found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+                key = (found.st_dev, found.st_ino)
+                linked.setdefault(key, (found.st_nlink, []))[1].append((folder, dirent.name))
+        complete = complete and folder.whole
+    out = [folder.join(name) for links, seen in linked.values() if links > len(seen) for folder, name in seen]
+    return Found(tuple(sockets), tuple(out), entries, complete and not denied)

@@ -1,0 +1,247 @@
+"""The walk: any depth, any name, symlinks never followed, trees that change meanwhile."""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jail.kernel import trees, walk
+
+HOSTILE = ["-rf", "new\nline", "\udcff\udcfe", " ", "é", "a" * 255, "*", "$(id)"]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[int]:
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    yield fd
+    os.close(fd)
+
+
+def make_deep(top: int, levels: int, name: str) -> None:
+    fd = os.dup(top)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=fd)
+        below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(os.open("leaf", os.O_CREAT, dir_fd=fd))
+    os.close(fd)
+
+
+def open_fds() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_each_entry_is_met_once_with_its_path_and_kind_whatever_its_name(tmp_path: Path, opened: int) -> None:
+    for name in HOSTILE:
+        os.makedirs(tmp_path / "d" / name)
+        (tmp_path / "d" / name / name).write_text("x")
+    (tmp_path / "link").symlink_to("/")
+    os.mkfifo(tmp_path / "pipe")
+    met = {entry.path: entry.kind for entry in walk.walk(opened)}
+    expected = {"d": "folder", "link": "symlink", "pipe": "special"}
+    expected |= {f"d/{name}": "folder" for name in HOSTILE}
+    expected |= {f"d/{name}/{name}": "file" for name in HOSTILE}
+    assert met == expected
+
+
+def test_an_entry_can_be_opened_from_its_dirfd_and_says_its_stat(tmp_path: Path, opened: int) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/file").write_text("content")
+    for entry in walk.walk(opened):
+        if entry.kind == "file":
+            fd = os.open(entry.name, os.O_RDONLY, dir_fd=entry.dirfd)
+            assert os.read(fd, 100) == b"content"
+            os.close(fd)
+            assert entry.stat().st_size == 7
+
+
+def test_symlinks_to_folders_are_not_entered(tmp_path: Path, opened: int) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/file").write_text("x")
+    (tmp_path / "alias").symlink_to("real")
+    (tmp_path / "up").symlink_to("..")
+    assert {entry.path for entry in walk.walk(opened)} == {"real", "real/file", "alias", "up"}
+
+
+@pytest.mark.parametrize(("levels", "name"), [(10_000, "d"), (40, "n" * 255)])
+def test_a_tree_deeper_than_any_path_is_walked_and_removed_with_few_fds(
+    tmp_path: Path, opened: int, levels: int, name: str
+) -> None:
+    make_deep(opened, levels, name)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = open_fds()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before + walk.OPEN_LEVELS + 8, hard))
+    try:
+        last = None
+        count = 0
+        for entry in walk.walk(opened):
+            last = entry
+            count += 1
+        assert count == levels + 1
+        assert last is not None
+        assert last.path == "/".join([name] * levels + ["leaf"])
+        assert trees.digest_tree(opened).complete
+        trees.remove_tree(opened, name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert os.listdir(tmp_path) == []
+    assert open_fds() == before
+
+
+def test_wide_levels_above_deep_ones_are_all_met_on_the_way_back(tmp_path: Path, opened: int) -> None:
+    fd = os.dup(opened)
+    for _ in range(200):
+        for name in ("a-file-side", "d", "z-side"):
+            os.mkdir(name, dir_fd=fd)
+        below = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(fd)
+    assert sum(1 for _ in walk.walk(opened)) == 600
+
+
+def test_a_folder_moved_away_during_the_walk_ends_only_its_own_branch(tmp_path: Path, opened: int) -> None:
+    deep = tmp_path / "tree"
+    for level in range(60):
+        deep = deep / f"{level}"
+        deep.mkdir(parents=True)
+        (deep / "file").write_text("x")
+    (tmp_path / "tree/other").mkdir()
+    (tmp_path / "tree/other/file").write_text("x")
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (outside / "secret").write_text("x")
+    met = set()
+    for entry in walk.walk(opened):
+        met.add(entry.path)
+        if entry.path.endswith("/59"):
+            os.rename(tmp_path / "tree/0/1/2", outside / "moved")
+    assert "tree/other/file" in met
+    assert not any("secret" in path for path in met)
+
+
+def test_a_folder_swapped_for_a_symlink_during_the_walk_is_not_followed(tmp_path: Path, opened: int) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-elsewhere"
+    outside.mkdir()
+    (outside / "secret").write_text("x")
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "inner").mkdir()
+    for entry in walk.walk(opened):
+        assert entry.name != "secret"
+        for name in "abc":
+            if (tmp_path / name).is_symlink():
+                continue
+            os.rename(tmp_path / name, tmp_path / f"old-{name}")
+            (tmp_path / name).symlink_to(outside)
+
+
+def test_what_vanishes_during_the_walk_is_passed_over(tmp_path: Path, opened: int) -> None:
+    for number in range(50):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "file").write_text("x")
+    seen = 0
+    for entry in walk.walk(opened):
+        seen += 1
+        if seen == 1:
+            for number in range(50):
+                if f"{number}" != entry.name:
+                    trees.remove_tree(opened, f"{number}")
+    assert 50 <= seen <= 52
+
+
+def test_a_walk_that_is_given_up_leaves_no_fd_open(tmp_path: Path, opened: int) -> None:
+    make_deep(opened, 100, "d")
+    before = open_fds()
+    for entry in walk.walk(opened):
+        if entry.path.count("/") == 50:
+            break
+    del entry
+    assert open_fds() == before
+
+
+@pytest.mark.root
+def test_a_mount_is_not_entered_unless_told_even_of_the_same_file_system(tmp_path: Path) -> None:
+    program = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[2])
+from jail.kernel import walk
+os.chdir(sys.argv[1])
+for name in ("bound", "other/inner"): os.makedirs(name)
+open("other/inner/file", "w").close()
+subprocess.run(["/usr/bin/mount", "--bind", "other", "bound"], check=True)
+fd = os.open(".", os.O_RDONLY)
+for across in (False, True): print(sorted(e.path for e in walk.walk(fd, cross_mounts=across)))
+"""
+    source = str(Path(walk.__file__).parents[2])
+    done = subprocess.run(
+        ["/usr/bin/unshare", "-m", sys.executable, "-c", program, str(tmp_path), source],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    without, across = done.stdout.splitlines()
+    assert without == "['bound', 'other', 'other/inner', 'other/inner/file']"
+    assert "bound/inner/file" in across
+
+
+def test_a_survey_finds_sockets_and_links_whose_other_name_lies_outside(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    (inside / "deep").mkdir(parents=True)
+    outside.mkdir()
+    listener = socket.socket(socket.AF_UNIX)
+    here = os.getcwd()
+    os.chdir(inside / "deep")
+    listener.bind("s\udcff.sock")
+    os.chdir(here)
+    (outside / "store").write_text("x")
+    os.link(outside / "store", inside / "deep/shared")
+    (inside / "one").write_text("x")
+    os.link(inside / "one", inside / "deep/two")
+    (inside / "link").symlink_to("../out/store")
+    fd = os.open(inside, os.O_RDONLY)
+    try:
+        found = walk.survey(fd)
+    finally:
+        os.close(fd)
+        listener.close()
+    assert found.sockets == ("deep/s\udcff.sock",)
+    assert found.hardlinked == ("deep/shared",)
+    assert found.entries == 6
+    assert found.complete
+
+
+def test_a_survey_says_when_it_did_not_see_everything(tmp_path: Path, opened: int) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}").write_text("x")
+    assert not walk.survey(opened, limit=10).complete
+    assert walk.survey(opened, limit=20).complete
+
+
+def test_a_survey_costs_about_what_a_plain_lstat_walk_costs(tmp_path: Path, opened: int) -> None:
+    for folder in range(20):
+        os.mkdir(tmp_path / f"{folder}")
+        for number in range(100):
+            os.close(os.open(tmp_path / f"{folder}" / f"{number}", os.O_CREAT))
+
+    def plain() -> None:
+        for path, _, names in os.walk(tmp_path):
+            for name in names:
+                os.lstat(os.path.join(path, name))
+
+    def price(work: object) -> float:
+        def once() -> float:
+            begin = time.perf_counter()
+            work()  # type: ignore[operator]  # either of the two closures here
+            return time.perf_counter() - begin
+
+        return min(once() for _ in range(7))
+
+    assert price(lambda: walk.survey(opened)) < 2 * price(plain)
