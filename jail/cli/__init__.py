@@ -1,0 +1,1 @@
+"""One module a command; a table of names; no logic."""

@@ -1,0 +1,88 @@
+"""`jail sessions`: what ran and what runs.
+
+Rule: a list to look at, fast however long the ledgers are; it reads the first and the last entry of each and
+proves nothing.
+"""
+
+import json
+import os
+import time
+from typing import Any, Final
+
+import click
+
+from jail.cli.show import moment, show, span
+from jail.cli.verify import command_text
+from jail.errors import printable
+from jail.ledger import place
+from jail.ledger.beside import sessions_named
+from jail.ledger.reader import glance
+
+COMMAND_WIDTH: Final = 60
+"""Characters of a command in the list; --json has all of it."""
+_TITLES: Final = ("SESSION", "STARTED (UTC)", "AGE", "STATE", "COMMAND", "WORKSPACE")
+
+
+@click.command(name="sessions", short_help="List the sessions, newest first.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead.")
+def command(*, as_json: bool) -> None:
+    """List the sessions of this user, newest first.
+
+    STATE is `running`, `ended N` with the exit code N, or `crashed`: neither running nor ended. `jail verify
+    SESSION` tells whether the record of one can be believed.
+    """
+    state = place.state_folder(os.environ, os.path.expanduser("~"))
+    names = place.listing(state)
+    found = [row(os.path.join(state, place.SESSIONS, name)) for name in names]
+    if as_json:
+        click.echo(json.dumps(found, sort_keys=True))
+        return
+    for line in as_lines(found, time.time()):
+        show(line)
+    gone = sessions_named(state) - set(names)
+    if gone:
+        show(f"{len(gone)} more ran whose folder is gone: {', '.join(sorted(gone)[-3:])}")
+
+
+def row(folder: str) -> dict[str, Any]:
+    """One session as the object that --json prints; what cannot be read is None."""
+    running = place.running(folder)
+    start, end = glance(folder)
+    fields = {} if start is None else start.fields
+    code = None if end is None else end.fields.get("exit")
+    return {
+        "session": os.path.basename(folder),
+        "started": None if start is None else start.time,
+        "state": "running" if running else "crashed" if end is None else "ended",
+        "exit": code,
+        "reason": None if end is None else end.fields.get("reason"),
+        "command": fields.get("command"),
+        "workspace": fields.get("workspace"),
+    }
+
+
+def as_lines(rows: list[dict[str, Any]], now: float) -> list[str]:
+    """The rows as a table; `now` is seconds since the epoch."""
+    if not rows:
+        return ["no sessions yet: `jail run -- COMMAND` makes one"]
+    # Escaped before the columns are measured, since an escape is longer than what it stands for.
+    table = [_TITLES, *(tuple(map(printable, _cells(found, now))) for found in rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(_TITLES) - 1)]
+    return ["  ".join([*map(str.ljust, line, widths), line[-1]]) for line in table]
+
+
+def _cells(found: dict[str, Any], now: float) -> tuple[str, ...]:
+    started = found["started"]
+    state = found["state"] if found["state"] != "ended" else f"ended {found['exit']}"
+    text = "?" if found["command"] is None else command_text(found["command"])
+    if len(text) > COMMAND_WIDTH:
+        text = text[: COMMAND_WIDTH - 1] + "…"
+    known = started is not None
+    return (
+        found["session"],
+        moment(started) if known else "?",
+        span(now - started) if known else "?",
+        state,
+        text,
+        "?" if found["workspace"] is None else str(found["workspace"]),
+    )

@@ -1,0 +1,36 @@
+"""Lines for a person, on standard output.
+
+Rule: what is shown may hold anything that a program inside has said; it is escaped here and nowhere else, so
+no command can forget it (case C6). A terminal that cannot show a character gets an escape, never a traceback.
+"""
+
+import sys
+import time
+
+import click
+
+from jail.errors import printable
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def show(text: str) -> None:
+    """Print `text` as one line."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def moment(seconds: float) -> str:
+    """Seconds since the epoch as `2026-11-30 14:15:02`, in UTC, as the ids of sessions are."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return "?"
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest unit: `5 s`, `12 min`, `3 h`, `8 d`."""
+    for size, unit in _UNITS:
+        if abs(seconds) >= size:
+            return f"{int(seconds / size)} {unit}"
+    return f"{seconds:.0f} s"

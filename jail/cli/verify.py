@@ -1,0 +1,119 @@
+"""`jail verify`: is this ledger what jail wrote, and is it all of it?
+
+Rule: the first word of the first line is the answer, and the exit code says the same.
+"""
+
+import json
+import os
+import shlex
+from typing import Any, Final
+
+import click
+
+from jail.cli.show import moment, show
+from jail.errors import JailError
+from jail.ledger import place
+from jail.ledger.beside import sessions_named
+from jail.ledger.reader import Result, verify
+
+EXIT_CODES: Final = {"intact": 0, "broken": 1, "incomplete": 3}
+_HEADLINES: Final = {
+    "intact": "intact: every entry from start to end is as jail wrote it",
+    "broken": "BROKEN: this ledger is not as jail wrote it",
+    "incomplete": "incomplete: what is there is as jail wrote it, but it has no end",
+}
+
+
+@click.command(name="verify", short_help="Check that a session's ledger is whole and unchanged.")
+@click.argument("what", metavar="SESSION|PATH")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.pass_context
+def command(context: click.Context, what: str, *, as_json: bool) -> None:
+    """Check that a session's ledger is whole and unchanged.
+
+    SESSION is an id or the beginning of one, or `last`; PATH is a session's folder or a ledger file.
+
+    \b
+    Exit code:
+      0  intact: whole and unchanged, from its start to its end
+      1  broken: changed, cut or missing; where is printed
+      2  no such session
+      3  incomplete: unchanged so far, but without an end: the session
+         runs, or it crashed, or the end was cut off
+
+    A copy of the ledger file alone can be checked too; then nothing beside it tells whether its end was cut
+    off. A process of your own user outside of any jail can make a whole new ledger that verifies; nothing
+    inside a jail can reach it.
+    """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
+    result = verify(_resolve(what))
+    if as_json:
+        click.echo(json.dumps(as_object(result), sort_keys=True))
+    else:
+        for line in as_lines(result):
+            show(line)
+    context.exit(EXIT_CODES[result.state])
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """`result` as the object that --json prints."""
+    return {
+        "state": result.state,
+        "running": result.running,
+        "session": result.session,
+        "entries": result.entries,
+        "last": result.last,
+        "problems": [{"line": line, "what": what} for line, what in result.problems],
+        "problem_count": result.problem_count,
+        "remarks": list(result.remarks),
+        "start": None if result.start is None else {"time": result.start.time, **result.start.fields},
+        "end": None if result.end is None else {"time": result.end.time, **result.end.fields},
+    }
+
+
+def as_lines(result: Result) -> list[str]:
+    """`result` for a person: the answer, what is wrong, what the session was."""
+    still = " yet: the session is running" if result.running and result.state == "incomplete" else ""
+    shown = [_HEADLINES[result.state] + still]
+    for line, what in result.problems:
+        shown.append(f"  line {line}: {what}" if line else f"  {what}")
+    if result.problem_count > len(result.problems):
+        shown.append(f"  and {result.problem_count - len(result.problems)} more")
+    shown += [f"  note: {remark}" for remark in result.remarks]
+    shown.append(f"session    {result.session or '?'}")
+    shown.append(f"entries    {result.entries}")
+    if result.start is not None:
+        fields = result.start.fields
+        shown.append(f"started    {moment(result.start.time)} UTC")
+        shown.append(f"command    {command_text(fields.get('command'))}")
+        shown.append(f"workspace  {fields.get('workspace')}")
+        shown.append(f"policy     {fields.get('policy')}  {fields.get('policy_digest')}")
+    if result.end is not None:
+        fields = result.end.fields
+        how = f"exit {fields.get('exit')}, {fields.get('reason')}"
+        shown.append(f"ended      {moment(result.end.time)} UTC, {how}")
+    return shown
+
+
+def command_text(argv: object) -> str:
+    """An argv as a shell would take it; whatever else lies in that field as it is."""
+    if isinstance(argv, list) and all(isinstance(word, str) for word in argv):
+        return shlex.join(argv)
+    return str(argv)
+
+
+def _resolve(what: str) -> str:
+    """The path that SESSION|PATH means: a path if it has a slash, else a session, else a file that is
+    here.
+    """
+    if "/" in what or what in {".", ".."}:
+        return what
+    state = place.state_folder(os.environ, os.path.expanduser("~"))
+    try:
+        return place.find(state, what)
+    except JailError:
+        gone = [name for name in sessions_named(state) if what and name.startswith(what)]
+        if len(gone) == 1:
+            return os.path.join(state, place.SESSIONS, gone[0])
+        if os.path.lexists(what):
+            return what
+        raise

@@ -1,0 +1,91 @@
+"""How far a ledger went, said outside of it: the head file beside it and the index of all sessions.
+
+Rule: both are written after the line that they name, so what they name must be in the ledger. A chain cannot
+miss its own end: a file cut between two lines is a whole chain. The head file, put into place once with the
+end entry, shows that in the session's folder. The index lies one folder higher and has a line for each
+session's start and end; it shows it too when the head file is gone, and that a session was there when its
+folder is gone.
+
+What the index cannot do: it is a file of the same user. A process of that user outside of a jail can rewrite
+ledger, head and index together, and no reader can tell. Copies elsewhere can.
+"""
+
+import errno
+import fcntl
+import os
+import time
+
+from jail.ledger import chain
+from jail.ledger.failure import failure
+from jail.light import Final
+
+HEAD: Final = "head"
+INDEX: Final = "heads.jsonl"
+_NEW_HEAD: Final = "head.new"
+INDEX_WAIT_S: Final = 5.0
+"""How long an append to the index waits for its lock. A holder needs microseconds; a stopped one must not
+stop every launch."""
+_POLL_S: Final = 0.005
+
+
+def write_whole(fd: int, raw: bytes) -> None:
+    """write(2) until all of `raw` is out. One call, unless the file system took only a part; then the next
+    one says why.
+    """
+    done = os.write(fd, raw)
+    while done < len(raw):
+        done += os.write(fd, raw[done:])
+
+
+def put_head(folder_fd: int, folder: str, session: str, seq: int, last: str) -> None:
+    """Put the head file into place: written whole, synced, then renamed. `folder` is only for the error.
+    Raises JailError.
+    """
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(_NEW_HEAD, flags, 0o600, dir_fd=folder_fd)
+        try:
+            write_whole(fd, chain.head(session, seq, last))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(_NEW_HEAD, HEAD, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    except OSError as error:
+        raise failure("write the head file of the ledger", os.path.join(folder, HEAD), error) from error
+
+
+def add_to_index(folder_fd: int, folder: str, session: str, seq: int, last: str) -> None:
+    """Append to the index in the folder above `folder` that line `seq` of `session` has the hash `last`.
+    Raises JailError.
+
+    Under flock(2), since a writer that was killed may have left half a line, which the next one closes.
+    """
+    path = os.path.join(os.path.dirname(folder), INDEX)
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = os.open(f"../{INDEX}", flags, 0o600, dir_fd=folder_fd)
+        try:
+            _lock(fd)
+            size = os.fstat(fd).st_size
+            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            try:
+                write_whole(fd, b"\n" * torn + chain.record(session, seq, last, round(time.time(), 6)))
+            except OSError:
+                os.ftruncate(fd, size)
+                raise
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise failure("write the index of sessions", path, error) from error
+
+
+def _lock(fd: int) -> None:
+    until = time.monotonic() + INDEX_WAIT_S
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise OSError(errno.EAGAIN, "another process holds its lock") from None
+            time.sleep(_POLL_S)

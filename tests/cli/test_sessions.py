@@ -1,0 +1,115 @@
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from jail.cli.sessions import as_lines, command, row
+from jail.ledger import place
+from support.ledgers import state_in, write
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return state_in(tmp_path)
+
+
+def sessions(*arguments: str) -> str:
+    found = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert found.exit_code == 0
+    return found.output
+
+
+def test_before_the_first_session_it_says_how_to_make_one(state: str, tmp_path: Path) -> None:
+    assert sessions() == "no sessions yet: `jail run -- COMMAND` makes one\n"
+    assert sessions("--json") == "[]\n"
+    assert os.listdir(tmp_path) == []
+
+
+def test_each_session_is_one_row_with_its_state(state: str) -> None:
+    made = {
+        "ended 0": write(state)[0],
+        "ended 137": write(state, exit=137)[0],
+        "crashed": write(state, end=False)[0],
+    }
+    running, lock = write(state, end=False, keep_lock=True)
+    starting = place.new_session(state)
+    made |= {"running": running, "running ": Path(starting.folder)}
+    lines = sessions().splitlines()
+    os.close(lock)
+    os.close(starting.lock_fd)
+    assert lines[0].split() == ["SESSION", "STARTED", "(UTC)", "AGE", "STATE", "COMMAND", "WORKSPACE"]
+    assert len(lines) == 6
+    at = lines[0].index("STATE")
+    for said, folder in made.items():
+        (line,) = [line for line in lines if line.startswith(folder.name)]
+        assert line[at:].startswith(said.strip())
+    (whole,) = [line for line in lines if line.startswith(made["ended 0"].name)]
+    assert whole.endswith("pytest -q 'a b'  /home/someone/work")
+
+
+def test_the_newest_comes_first(state: str) -> None:
+    names = [write(state)[0].name for _ in range(4)]
+    assert [line.split()[0] for line in sessions().splitlines()[1:]] == names[::-1]
+
+
+def test_the_table_is_these_lines() -> None:
+    rows = [
+        {
+            "session": "20261130-141502-k3f9x2ab",
+            "started": 1796048102.5,
+            "state": "ended",
+            "exit": 1,
+            "reason": "exited",
+            "command": ["make", "-j", "x" * 80],
+            "workspace": "/w",
+        },
+        dict.fromkeys(("started", "exit", "reason", "command", "workspace"))
+        | {"session": "20261130-141501-00000000", "state": "crashed"},
+    ]
+    assert as_lines(rows, 1796048102.5 + 7200) == [
+        "SESSION                   STARTED (UTC)        AGE  STATE    COMMAND" + " " * 55 + "WORKSPACE",
+        "20261130-141502-k3f9x2ab  2026-11-30 14:15:02  2 h  ended 1  make -j " + "x" * 51 + "…  /w",
+        "20261130-141501-00000000  ?                    ?    crashed  ?" + " " * 61 + "?",
+    ]
+
+
+def test_json_has_all_of_the_command(state: str) -> None:
+    write(state, command=["x" * 200], exit=3)
+    (found,) = json.loads(sessions("--json"))
+    assert found["command"] == ["x" * 200]
+    assert (found["state"], found["exit"], found["reason"]) == ("ended", 3, "exited")
+
+
+def test_sessions_whose_folder_is_gone_are_counted(state: str) -> None:
+    gone, kept = write(state)[0], write(state)[0]
+    shutil.rmtree(gone)
+    lines = sessions().splitlines()
+    assert lines[1].startswith(kept.name)
+    assert lines[-1] == f"1 more ran whose folder is gone: {gone.name}"
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff\0", b"{}\n", b'{"fields":{}}\n'])
+def test_a_ledger_of_garbage_is_a_row_too(state: str, raw: bytes) -> None:
+    folder, _ = write(state)
+    (folder / "ledger.jsonl").write_bytes(raw)
+    assert "crashed" in sessions()
+    (folder / "ledger.jsonl").unlink()
+    os.mkfifo(folder / "ledger.jsonl")
+    assert "crashed" in sessions()
+    assert row(str(folder))["command"] is None
+
+
+def test_what_a_program_said_cannot_steer_the_terminal(state: str) -> None:
+    hostile = "\x1b]52;c;AA==\x07\x9b2J\u202e\udcff\n"
+    write(state, command=[hostile], workspace=hostile, exit=hostile)
+    write(state, command=hostile, workspace=[hostile])
+    lines = sessions().splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        assert line[lines[0].index("STATE") - 1] == " "
+        assert line.isascii()
+        assert line.isprintable()

@@ -1,0 +1,45 @@
+import io
+import sys
+
+import pytest
+
+from jail.cli.show import moment, show, span
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [("utf-8", "é…\\x1b[2J\\u202e\\xff"), ("ascii", "\\xe9\\u2026\\x1b[2J\\u202e\\xff")],
+)
+def test_no_text_steers_a_terminal_or_fails_on_one(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, shown: str
+) -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding, errors="strict", write_through=True)
+    monkeypatch.setattr(sys, "stdout", out)
+    show("é…\x1b[2J\u202e\udcff")
+    out.flush()
+    assert raw.getvalue().decode(encoding) == shown + "\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "1970-01-01 00:00:00"), (1796034632.47, "2026-11-30 10:30:32"), (1e300, "?"), (float("inf"), "?")],
+)
+def test_a_moment_is_utc_and_never_fails(seconds: float, text: str) -> None:
+    assert moment(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (3599, "59 min"),
+        (7200, "2 h"),
+        (86400 * 8, "8 d"),
+        (-5, "-5 s"),
+    ],
+)
+def test_a_span_is_said_in_its_largest_whole_unit(seconds: float, text: str) -> None:
+    assert span(seconds) == text
