@@ -1,0 +1,97 @@
+"""Limits: their bounds, what an absent one means, and the text that a person writes for sizes and durations.
+
+Rule: an absent limit is the strict one below, never "no limit"; a number out of bounds is refused, not cut to
+fit.
+"""
+
+from jail.light import Final, NamedTuple
+
+SIZE_UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+DURATION_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+"""Unit → seconds."""
+_DIGITS: Final = "0123456789"
+
+
+class Bound(NamedTuple):
+    """One limit: the least and the most that make sense, what an absent key means, and how to write them."""
+
+    least: float
+    most: float
+    absent: float
+    range_text: str
+    example: str
+
+
+BOUNDS: Final = {
+    # Fewer than 16 processes cannot run a shell with a pipe and its helpers; more than 2²⁰ is no limit.
+    "processes": Bound(16, 1 << 20, 1024, "16 to 1048576", "4096"),
+    # 64: below it compilers fail oddly; 2²⁰ is the kernel's own ceiling (fs.nr_open, proc(5)).
+    "open_files": Bound(64, 1 << 20, 4096, "64 to 1048576", "65536"),
+    # A tmpfs lives in memory and swap (tmpfs(5)).
+    "tmp": Bound(1 << 20, 1 << 40, 512 << 20, "1 MiB to 1 TiB", '"2 GiB"'),
+    "timeout": Bound(0.1, 30 * 86400.0, 3600.0, "0.1s to 30d", '"12h"'),
+}
+
+
+class UnfitError(ValueError):
+    """A limit that cannot be used: `message` says why, `hint` what to write instead."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def count(key: str, value: int) -> int:
+    """`value` for the limit `key`, within its bounds; else UnfitError."""
+    return int(_within(key, value, _brief(value)))
+
+
+def size(key: str, value: int | str) -> int:
+    """Bytes from a number of bytes or text such as "2 GiB"; else UnfitError."""
+    if isinstance(value, int):
+        return int(_within(key, value, _brief(value)))
+    number, unit = _split(value)
+    if number is None or unit not in SIZE_UNITS:
+        raise UnfitError(
+            f"`{value}` is not a size", f'write a number and one of {", ".join(SIZE_UNITS)}, as in "2 GiB"'
+        )
+    return int(_within(key, number * SIZE_UNITS[unit], value))
+
+
+def duration(key: str, text: str) -> float:
+    """Seconds from text such as "90s", "45m", "12h"; "0" alone is 0.0, no limit; else UnfitError."""
+    if text == "0":
+        return 0.0
+    number, unit = _split(text)
+    if number is None or unit not in DURATION_UNITS:
+        hint = f'write a number and one of {", ".join(DURATION_UNITS)}, as in "90s" or "12h"; "0" is no limit'
+        raise UnfitError(f"`{text}` is not a duration", hint)
+    return float(_within(key, number * DURATION_UNITS[unit], text))
+
+
+def _within(key: str, value: float, shown: str) -> float:
+    bound = BOUNDS[key]
+    if bound.least <= value <= bound.most:
+        return value
+    side = "small" if value < bound.least else "large"
+    none = '; "0" is no limit' if key == "timeout" else ""
+    raise UnfitError(
+        f"`{shown}` is too {side}", f"write something from {bound.range_text}, as in {bound.example}{none}"
+    )
+
+
+def _split(text: str) -> tuple[float | None, str]:
+    """The number that `text` begins with and the unit after it; None where it is no plain decimal number."""
+    unit = text.lstrip(_DIGITS + ".")
+    number = text[: len(text) - len(unit)]
+    whole, dot, part = number.partition(".")
+    plain = whole.isdigit() and (part.isdigit() if dot else True)
+    return (float(number) if plain else None), unit.removeprefix(" ")
+
+
+def _brief(value: int) -> str:
+    """`value` in decimal; past 2⁶⁴ in words, as Python refuses to print long ones
+    (sys.set_int_max_str_digits).
+    """
+    return str(value) if abs(value) < 1 << 64 else f"a number of {value.bit_length()} bits"

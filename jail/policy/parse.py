@@ -1,0 +1,203 @@
+"""TOML → Policy, with every fault at once: file, key path, what is wrong, what to do.
+
+Rule: only a cache miss imports this module, as tomllib and pydantic cost several bare interpreters. pydantic
+judges the shape (unknown keys, types, missing keys) and the light checks, which the command line shares,
+judge whatever has the right shape, so that one wrong key hides no other fault. What is absent is denied.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from jail.kernel.digest import sha256_hex
+from jail.policy import limits
+from jail.policy.check import (
+    VERBS,
+    Entry,
+    Fault,
+    PolicyFaults,
+    clean,
+    clean_home,
+    contradictions,
+    path_complaint,
+    resolved,
+)
+from jail.policy.names import pass_complaint, set_complaint
+from jail.policy.shape import File, Found, Path, at, shaped, shown
+from jail.policy.value import LOSSES, Policy
+
+_MOST_ENTRIES: Final = 1000
+"""Entries of one array: a path costs a mount, and a host has only so many (fs.mount-max, proc(5))."""
+_LONGEST_NAME: Final = 64
+_LONGEST_DESCRIPTION: Final = 1000
+_NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def parse(content: bytes, file: str, home: str) -> Policy:
+    """The policy in `content`; PolicyFaults with every fault of it.
+
+    `file` is the name shown and kept in `sources`; `home` the home folder that `~` means.
+    """
+    home = clean_home(home)
+    text = _decoded(content, file)
+    document = _document(text, file)
+    policy, found = shaped(document)
+    found += [*_described(document), *_paths(document, home), *_names(document), *_amounts(document)]
+    found += _losses(document)
+    if policy is None or found:
+        found.sort(key=_order(document))
+        faults = [Fault(file, shown(one.path), one.message, one.hint) for one in found]
+        raise PolicyFaults(f"the policy {file}", faults)
+    return _value(policy, (file, sha256_hex(content)))
+
+
+def _decoded(content: bytes, file: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        where = f"line {before.count(10) + 1}, byte {error.start - (before.rfind(10) + 1) + 1}"
+        fault = Fault(file, where, f"not UTF-8: {error.reason}", "save the file as UTF-8 (TOML 1.0.0)")
+        raise PolicyFaults(f"the policy {file}", [fault]) from None
+
+
+def _document(text: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        what, where = "tables or arrays are nested too deeply", "the file"
+    except ValueError as error:  # TOMLDecodeError, and int() for numbers of thousands of digits
+        message, _, place = str(error).rpartition(" (at ")
+        what, where = f"not TOML: {message or place}", place.removesuffix(")") if message else "the file"
+        if where == "end of document":
+            where = f"line {text.count(chr(10)) + 1}, the end of the file"
+    fault = Fault(file, where, what, "correct this first: until then nothing else can be checked")
+    raise PolicyFaults(f"the policy {file}", [fault])
+
+
+def _described(document: dict[str, Any]) -> Iterator[Found]:
+    name, description = document.get("name"), document.get("description")
+    if isinstance(name, str) and not (name and set(name) <= _NAME_LETTERS and len(name) <= _LONGEST_NAME):
+        hint = "write lower-case letters, digits, `-` and `_`, 64 at most"
+        yield Found(("name",), "an empty name" if not name else f"`{name[:80]}` is not a name", hint)
+    if isinstance(description, str) and not 0 < len(description) <= _LONGEST_DESCRIPTION:
+        what = "an empty description" if not description else "a description of more than 1000 characters"
+        yield Found(("description",), what, "say in a sentence what the policy is for, or remove the key")
+
+
+def _paths(document: dict[str, Any], home: str) -> Iterator[Found]:
+    entries: list[Entry] = []
+    where: dict[str, Path] = {}
+    for verb in VERBS:
+        for path, text in _strings(document, "files", verb):
+            if len(path) < 3:
+                yield Found(
+                    path, f"more than {_MOST_ENTRIES} entries", "name folders instead of what is in them"
+                )
+            elif complaint := path_complaint(text, verb, home):
+                yield Found(path, *complaint)
+            else:
+                where[shown(path)] = path
+                entries.append(Entry(verb, shown(path), resolved(text, home)))
+    for entry, message, hint in contradictions(entries):
+        yield Found(where[entry.label], message, hint)
+
+
+def _names(document: dict[str, Any]) -> Iterator[Found]:
+    passed: dict[str, Path] = {}
+    for path, name in _strings(document, "environment", "pass"):
+        if len(path) < 3:
+            yield Found(path, f"more than {_MOST_ENTRIES} entries", "name fewer variables")
+        elif complaint := pass_complaint(name):
+            yield Found(path, *complaint)
+        elif (first := passed.setdefault(name, path)) is not path:
+            yield Found(path, f"`{name}` stands in {shown(first)} too", "remove one of the two")
+    values = at(document, ("environment", "set"))
+    for name, value in values.items() if isinstance(values, dict) else ():
+        if isinstance(value, str) and (complaint := set_complaint(name, value)):
+            yield Found(("environment", "set", name), *complaint)
+        elif name in passed:
+            hint = "decide for one of the two"
+            yield Found(("environment", "set", name), f"`{name}` stands in {shown(passed[name])} too", hint)
+
+
+def _amounts(document: dict[str, Any]) -> Iterator[Found]:
+    readers: dict[str, tuple[tuple[type, ...], Callable[[str, Any], object]]] = {
+        "processes": ((int,), limits.count),
+        "open_files": ((int,), limits.count),
+        "tmp": ((int, str), limits.size),
+        "timeout": ((str,), limits.duration),
+    }
+    for key, (types, reader) in readers.items():
+        value = at(document, ("limits", key))
+        if isinstance(value, types) and not isinstance(value, bool):
+            try:
+                reader(key, value)
+            except limits.UnfitError as unfit:
+                yield Found(("limits", key), unfit.message, unfit.hint)
+
+
+def _losses(document: dict[str, Any]) -> Iterator[Found]:
+    seen: set[str] = set()
+    for path, name in _strings(document, "accept", "losses"):
+        if name in LOSSES and name not in seen:
+            seen.add(name)
+        elif name in seen:
+            yield Found(path, f"`{name}` is there already", "remove one of the two")
+        else:
+            close = difflib.get_close_matches(name[:_LONGEST_NAME], LOSSES, n=1)
+            guess = f"; did you mean `{close[0]}`?" if close else ""
+            yield Found(path, f"unknown loss `{name[:80]}`{guess}", f"known: {', '.join(LOSSES)}")
+
+
+def _strings(document: dict[str, Any], table: str, key: str) -> Iterator[tuple[Path, str]]:
+    """The strings of an array with their paths; nothing where it has another shape, which shaped reports.
+
+    Where there are too many, one pair with the path of the array itself.
+    """
+    values = at(document, (table, key))
+    if isinstance(values, list):
+        if len(values) > _MOST_ENTRIES:
+            yield (table, key), ""
+            return
+        yield from (((table, key, place), text) for place, text in enumerate(values) if isinstance(text, str))
+
+
+def _order(document: Mapping[str, Any]) -> Callable[[Found], tuple[int, ...]]:
+    """The order of the file: what is missing first, then by table, key and position."""
+    places: dict[Path, tuple[int, ...]] = {}
+
+    def number(table: Mapping[str, Any], path: Path, place: tuple[int, ...]) -> None:
+        for position, (key, value) in enumerate(table.items()):
+            places[(*path, key)] = (*place, position)
+            if isinstance(value, dict) and len(path) < 2:  # [environment.set] is the deepest table
+                number(value, (*path, key), (*place, position))
+
+    number(document, (), ())
+
+    def order(found: Found) -> tuple[int, ...]:
+        keys = tuple(step for step in found.path if isinstance(step, str))
+        positions = tuple(step for step in found.path if isinstance(step, int))
+        return places.get(keys, (-1,)) + positions
+
+    return order
+
+
+def _value(file: File, source: tuple[str, str]) -> Policy:
+    return Policy(
+        name=file.name,
+        description=file.description,
+        system=tuple(map(clean, file.files.system)),
+        write=tuple(map(clean, file.files.write)),
+        read=tuple(map(clean, file.files.read)),
+        hide=tuple(map(clean, file.files.hide)),
+        pass_names=tuple(file.environment.pass_names),
+        set_values=tuple(sorted(file.environment.set_values.items())),
+        processes=file.limits.processes,
+        open_files=file.limits.open_files,
+        tmp_bytes=limits.size("tmp", file.limits.tmp),
+        timeout=limits.duration("timeout", file.limits.timeout),
+        accept=tuple(file.accept.losses),
+        sources=(source,),
+    )

@@ -1,0 +1,61 @@
+"""The policy as an immutable value, its digest, and the losses that it may accept.
+
+Rule: on the launch path, so nothing slow is imported. What a field does not name is denied; a policy is
+changed by `_replace`, which gives a copy.
+"""
+
+from jail.kernel.digest import sha256_hex
+from jail.light import Final, NamedTuple
+
+LOSSES: Final = {
+    "landlock": "Landlock is missing or older than ABI 2",
+    "limits-memory": "no delegated memory cgroup: memory is not bounded as a whole",
+    "proc-masks": "names in /proc that tell of the host cannot be masked",
+    "cgroup-namespace": "no cgroup namespace: the host's cgroup names can be read inside",
+    "idmapped-mounts": "no idmapped mounts on the workspace's file system: another uid cannot work on root's",
+}
+"""Each wall that a host may be unable to give: the name that `accept.losses` takes → what is lost."""
+
+
+class Policy(NamedTuple):
+    """What a run may do.
+
+    Paths in `write`, `read` and `hide` are absolute, `~/…` for the home folder, else relative to the
+    workspace (such a name that begins with a tilde is written `./~…`). They are lexically clean: no `..`, no
+    doubled or closing slash. Symbolic links are not followed here; who mounts looks at what they lead to.
+    """
+
+    name: str
+    description: str
+    system: tuple[str, ...]
+    """Absolute host paths given read-only where the host has them."""
+    write: tuple[str, ...]
+    """The real thing, beside the workspace."""
+    read: tuple[str, ...]
+    """Read-only."""
+    hide: tuple[str, ...]
+    """Absent inside, also where a wider entry would show it."""
+    pass_names: tuple[str, ...]
+    """Environment names handed on from the caller; one closing `*` stands for any ending."""
+    set_values: tuple[tuple[str, str], ...]
+    """Environment (name, value) pairs set by the policy, sorted by name."""
+    processes: int
+    """Most processes and threads (RLIMIT_NPROC, getrlimit(2))."""
+    open_files: int
+    """Most open file descriptors of one process (RLIMIT_NOFILE)."""
+    tmp_bytes: int
+    """Size of each tmpfs, in bytes."""
+    timeout: float
+    """Seconds until the run is ended; 0 is never."""
+    accept: tuple[str, ...]
+    """Names in LOSSES that this run may go without."""
+    sources: tuple[tuple[str, str], ...]
+    """(file, SHA-256 of its content in hex) for each file that this value was read from."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, over a canonical rendering of every field.
+
+        ascii() quotes every string, and unlike repr() it does not depend on the interpreter's Unicode tables.
+        """
+        return sha256_hex(ascii(tuple(self._asdict().items())).encode("ascii"))

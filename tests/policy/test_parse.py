@@ -1,0 +1,394 @@
+"""TOML → Policy: what is absent is denied, what is misspelt means less, and every fault is told at once."""
+
+import difflib
+import os
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jail.errors import EXIT_USAGE, JailError, printable, report
+from jail.kernel.digest import sha256_hex
+from jail.policy import limits
+from jail.policy.check import PolicyFaults, lies_in, resolved
+from jail.policy.parse import parse
+from jail.policy.value import LOSSES, Policy
+from support.installed import CHECKOUT
+
+HOME = "/home/ada"
+GOLDEN = CHECKOUT / "tests" / "golden"
+OVERNIGHT = (CHECKOUT / "policies" / "overnight.toml").read_text(encoding="utf-8")
+
+
+def policy(text: str) -> Policy:
+    return parse(text.encode(), "file.toml", HOME)
+
+
+def faults(text: str | bytes) -> list[tuple[str, str]]:
+    """(key, message) of each fault."""
+    with pytest.raises(PolicyFaults) as refused:
+        parse(text.encode() if isinstance(text, str) else text, "file.toml", HOME)
+    assert refused.value.code == EXIT_USAGE
+    for fault in refused.value.faults:
+        assert fault.file == "file.toml"
+        assert fault.message
+        assert fault.hint
+    return [(fault.key, fault.message) for fault in refused.value.faults]
+
+
+def test_a_name_alone_gives_nothing_and_the_strict_limits() -> None:
+    content = b'name = "x"'
+    assert parse(content, "file.toml", HOME) == Policy(
+        name="x",
+        description="",
+        system=(),
+        write=(),
+        read=(),
+        hide=(),
+        pass_names=(),
+        set_values=(),
+        processes=1024,
+        open_files=4096,
+        tmp_bytes=512 << 20,
+        timeout=3600.0,
+        accept=(),
+        sources=(("file.toml", sha256_hex(content)),),
+    )
+
+
+@pytest.mark.parametrize("table", ["files", "environment", "environment.set", "limits", "accept"])
+def test_an_empty_table_is_an_absent_one(table: str) -> None:
+    assert policy(f'name = "x"\n[{table}]')._replace(sources=()) == policy('name = "x"')._replace(sources=())
+
+
+def test_every_key_is_read() -> None:
+    text = """
+    name = "a-b_1"
+    description = "Two\\nlines."
+    [files]
+    system = ["/usr/"]
+    write = ["~/w", "./w//x/"]
+    read = ["/r"]
+    hide = ["h", "./~"]
+    [environment]
+    pass = ["TERM", "LC_*"]
+    [environment.set]
+    Z = "1"
+    A = ""
+    [limits]
+    processes = 20
+    open_files = 0x100
+    tmp = 1_048_576
+    timeout = "0"
+    [accept]
+    losses = ["landlock", "proc-masks"]
+    """
+    assert policy(text)[:-1] == (
+        *("a-b_1", "Two\nlines.", ("/usr",), ("~/w", "w/x"), ("/r",), ("h", "./~")),
+        *(("TERM", "LC_*"), (("A", ""), ("Z", "1")), 20, 256, 1 << 20, 0.0, ("landlock", "proc-masks")),
+    )
+
+
+def test_windows_line_ends_read_the_same() -> None:
+    lines = 'name = "x"\n[files]\nread = [\n "/a",\n "/b" ]\n'
+    assert policy(lines.replace("\n", "\r\n"))._replace(sources=()) == policy(lines)._replace(sources=())
+
+
+NOTHING = ["", "\n\n", "# a comment", "[files]", "[files]\nwrite = []"]
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_a_file_without_a_name_is_no_policy(text: str) -> None:
+    """A file that was cut short must not pass for one that means what is left."""
+    assert faults(text) == [("name", "missing")]
+
+
+ONE_FAULT = [
+    ('name = ""', "name", "empty"),
+    ('name = "Ä"', "name", "not a name"),
+    ('name = "../x"', "name", "not a name"),
+    ("name = '" + "x" * 65 + "'", "name", "not a name"),
+    ('description = ""', "description", "empty"),
+    ("description = '" + "x" * 1001 + "'", "description", "more than 1000"),
+    ("[files]\nwirte = []", "files.wirte", "did you mean `write`?"),
+    ("[flies]\nwrite = ['/x']", "flies", "did you mean `files`?"),
+    ("[files.write]\nx = 1", "files.write", "an array of strings"),
+    ("[[files]]\nwrite = []", "files", "a table"),
+    ("files = 'x'", "files", "a table"),
+    ("[files]\nwrite = '/x'", "files.write", "an array of strings"),
+    ("[files]\nwrite = [['/x']]", "files.write[0]", "a string"),
+    ("[files]\nwrite = ['/x', 7, '/y']", "files.write[1]", "a string"),
+    ("[files]\nread = ['/x', '']", "files.read[1]", "empty"),
+    ("[files]\nwrite = ['~']", "files.write[0]", "home folder"),
+    ("[files]\nwrite = ['/home']", "files.write[0]", "home folder"),
+    ("[files]\nread = ['/']", "files.read[0]", "whole host"),
+    ("[files]\nhide = ['/']", "files.hide[0]", "whole host"),
+    ("[files]\nsystem = ['usr']", "files.system[0]", "not absolute"),
+    ('[files]\nhide = ["a\\u0000"]', "files.hide[0]", "cannot be seen"),
+    ("[files]\nwrite = ['/a']\nread = ['/a/']", "files.read[0]", "files.write[0]"),
+    ("[files]\nread = ['/a']\nwrite = ['/a/']", "files.read[0]", "files.write[0]"),
+    ("[files]\nwrite = ['/a/b']\nhide = ['/a']", "files.hide[0]", "files.write[0]"),
+    ("[files]\nhide = ['a', './a']", "files.hide[1]", "files.hide[0]"),
+    ("[files]\nsystem = ['/usr']\nwrite = ['/usr']", "files.write[0]", "contradicts"),
+    ("[files]\nread = [" + "'/a'," * 1001 + "]", "files.read", "more than 1000"),
+    ("[environment]\npass = [" + "'A'," * 1001 + "]", "environment.pass", "more than 1000"),
+    ("[environment]\npass = ['*']", "environment.pass[0]", "every secret"),
+    ("[environment]\npass = ['A', 'A']", "environment.pass[1]", "environment.pass[0]"),
+    ("[environment]\npass = ['LD_PRELOAD']", "environment.pass[0]", "may not come from the caller"),
+    ("[environment]\npass = ['A']\nset = { A = '1' }", "environment.set.A", "environment.pass[0]"),
+    ("[environment.set]\nA = 1", "environment.set.A", "a string"),
+    ("[environment.set]\n'' = 'x'", 'environment.set.""', "not an environment name"),
+    ("[environment.set]\nPATH = '/x'", "environment.set.PATH", "jail itself"),
+    ("[environment]\nunset = ['A']", "environment.unset", "unknown"),
+    ("[limits]\nprocesses = -1", "limits.processes", "too small"),
+    ("[limits]\nprocesses = true", "limits.processes", "true or false"),
+    ("[limits]\nprocesses = 4096.0", "limits.processes", "a number"),
+    ("[limits]\nprocesses = '4096'", "limits.processes", "a string"),
+    ("[limits]\nopen_files = 0x" + "f" * 9000, "limits.open_files", "too large"),
+    ("[limits]\ntmp = 0x" + "f" * 9000, "limits.tmp", "too large"),
+    ("[limits]\ntmp = true", "limits.tmp", "true or false"),
+    ("[limits]\ntmp = 1.5", "limits.tmp", "a number"),
+    ("[limits]\ntmp = '2 GB'", "limits.tmp", "not a size"),
+    ("[limits]\ntimeout = 0", "limits.timeout", "a whole number"),
+    ("[limits]\ntimeout = '0s'", "limits.timeout", "too small"),
+    ("[limits]\ntimeout = inf", "limits.timeout", "a number"),
+    ("[limits]\ntimeout = 12:00:00", "limits.timeout", "a date or time"),
+    ("[accept]\nlosses = ['landlok']", "accept.losses[0]", "did you mean `landlock`?"),
+    ("[accept]\nlosses = ['*']", "accept.losses[0]", "unknown loss"),
+    ("[accept]\nlosses = ['landlock', 'landlock']", "accept.losses[1]", "already"),
+    ("[accept]\nlosses = 'landlock'", "accept.losses", "an array of strings"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "part"), ONE_FAULT, ids=[text[:40] for text, _, _ in ONE_FAULT])
+def test_one_fault_is_told_once_at_its_key(text: str, key: str, part: str) -> None:
+    [(found, message)] = faults(text if text.startswith("name") else f'name = "x"\n{text}')
+    assert found == key
+    assert part in message
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "part"),
+    [
+        ('name = "x"\n[files\n', "line 2, column 7", "not TOML"),
+        ('name = "x"\nwrite', "line 2, the end of the file", "not TOML"),
+        ('name = "x"\n\nname = "y"\n', "line 3, column 11", "overwrite"),
+        ('name = "x\n', "line 1, column 10", "not TOML"),
+        ("null = null", "line 1, column 8", "Invalid value"),
+        ('\ufeffname = "x"', "line 1, column 1", "not TOML"),
+        (b'name = "x"\n# \xff\n', "line 2, byte 3", "not UTF-8"),
+        (b"\xff\xfen\0", "line 1, byte 1", "not UTF-8"),
+        ("x = " + "9" * 5000, "the file", "not TOML"),
+        ("x = " + "[" * 100_000, "the file", "nested too deeply"),
+        ("\0", "line 1, column 1", "not TOML"),
+    ],
+)
+def test_what_is_not_toml_is_told_with_its_place(text: str | bytes, where: str, part: str) -> None:
+    [(key, message)] = faults(text)
+    assert key == where
+    assert part in message
+
+
+def test_one_wrong_key_hides_no_other_fault() -> None:
+    text = """
+    nme = "x"
+    [files]
+    write = ["/", 7, "~"]
+    [environment]
+    pass = ["*"]
+    [limits]
+    tmp = "much"
+    [accept]
+    losses = ["x"]
+    """
+    assert [key for key, _ in faults(text)] == [
+        *("name", "nme", "files.write[0]", "files.write[1]", "files.write[2]"),
+        *("environment.pass[0]", "limits.tmp", "accept.losses[0]"),
+    ]
+
+
+def test_faults_come_in_the_order_of_the_file() -> None:
+    text = """
+    name = "x"
+    [accept]
+    losses = 1
+    [files]
+    read = [""]
+    write = [""]
+    [environment.set]
+    B = 1
+    A = 1
+    """
+    assert [key for key, _ in faults(text)] == [
+        *("accept.losses", "files.read[0]", "files.write[0]", "environment.set.B", "environment.set.A"),
+    ]
+
+
+def test_many_thousand_faults_are_told_in_a_moment() -> None:
+    text = 'name = "x"\n' + "\n".join(f"k{number} = 1" for number in range(20_000))
+    assert len(faults(text)) == 20_000
+
+
+def test_a_thoroughly_wrong_policy_reads_as_its_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exactly what a person sees; JAIL_GOLDEN=write makes the file anew, for a person to read."""
+    with pytest.raises(PolicyFaults) as refused:
+        parse((GOLDEN / "policy-faults.toml").read_bytes(), "wrong.toml", HOME)
+    report(refused.value)
+    seen, golden = capsys.readouterr().err, GOLDEN / "policy-faults.txt"
+    if os.environ.get("JAIL_GOLDEN") == "write":
+        golden.write_text(seen, encoding="utf-8")
+    expected = golden.read_text(encoding="utf-8")
+    assert seen == expected, "\n".join(
+        difflib.unified_diff(expected.splitlines(), seen.splitlines(), lineterm="")
+    )
+
+
+@pytest.mark.parametrize("home", ["", "home"])
+def test_without_a_home_nothing_is_parsed(home: str) -> None:
+    with pytest.raises(JailError, match="home folder"):
+        parse(b'name = "x"', "file.toml", home)
+
+
+def gives_no_more(less: Policy, more: Policy) -> bool:
+    """Whether `less` allows nothing that `more` does not."""
+    within = all(
+        set(getattr(less, field)) <= set(getattr(more, field))
+        for field in ("system", "write", "read", "pass_names", "set_values", "accept")
+    )
+    bounded = 0 < less.timeout <= more.timeout and all(
+        getattr(less, field) <= getattr(more, field) for field in ("processes", "open_files", "tmp_bytes")
+    )
+    return within and bounded and set(less.hide) >= set(more.hide)
+
+
+LINES = OVERNIGHT.splitlines(keepends=True)
+
+
+def test_the_shipped_policy_without_any_one_line_gives_less_or_is_refused() -> None:
+    whole, read = policy(OVERNIGHT), 0
+    for number, line in enumerate(LINES):
+        try:
+            rest = policy("".join(LINES[:number] + LINES[number + 1 :]))
+        except PolicyFaults:
+            continue
+        read += 1
+        assert gives_no_more(rest, whole), f"line {number + 1}: {line}"
+    assert read > len(LINES) / 2
+
+
+def test_the_shipped_policy_cut_short_anywhere_gives_less_or_is_refused() -> None:
+    whole = policy(OVERNIGHT)
+    for number in range(len(LINES)):
+        try:
+            rest = policy("".join(LINES[:number]))
+        except PolicyFaults:
+            continue
+        assert gives_no_more(rest, whole), f"first {number} lines"
+
+
+KEYS = [line.partition("=")[0].strip() for line in LINES if "=" in line and line[:1].isalpha()]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_shipped_policy_with_any_key_misspelt_is_refused(key: str) -> None:
+    found = faults(OVERNIGHT.replace(f"\n{key} =", f"\n{key}x ="))
+    assert any(place.endswith(f"{key}x") for place, _ in found)
+
+
+def in_toml(value: Any) -> str:
+    """`value` as TOML 1.0.0 has it, tables inline."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\U{ord(c):08x}" for c in value) + '"'
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_toml, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{in_toml(key)} = {in_toml(inner)}" for key, inner in value.items()) + "}"
+    return repr(value)
+
+
+PARTS = st.sampled_from(
+    ["/", "~", ".", "..", "", "home", "ada", "usr", "etc", "a", "b", "*", "$X", " ", "\0", "é", "\u202e"]
+)
+PATHS = st.lists(PARTS, max_size=4).map("/".join) | st.text(max_size=10)
+NAMES = st.sampled_from(["A", "LC_*", "*", "LD_PRELOAD", "PATH", "GIT_*", "TERM"]) | st.text(max_size=6)
+AMOUNTS = st.sampled_from(["0", "0s", "90s", "12h", "2 GiB", "1 KiB", "x"]) | st.integers(-5, 1 << 45)
+ANY = st.recursive(
+    st.text(max_size=5) | st.integers() | st.booleans() | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+def table(known: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+    """Mostly a table of the known keys, each mostly with a value of its kind; now and then anything."""
+    whole = st.fixed_dictionaries({}, optional=known)
+    odd = st.fixed_dictionaries({}, optional=dict.fromkeys(known, ANY) | {"wirte": ANY, "": ANY})
+    return st.one_of(whole, whole, whole, odd, ANY)
+
+
+DOCUMENTS = st.fixed_dictionaries(
+    {"name": st.just("x")},
+    optional={
+        "files": table({verb: st.lists(PATHS, max_size=4) for verb in ("system", "write", "read", "hide")}),
+        "environment": table(
+            {
+                "pass": st.lists(NAMES, max_size=4),
+                "set": st.dictionaries(NAMES, st.text(max_size=4), max_size=3),
+            }
+        ),
+        "limits": table(dict.fromkeys(limits.BOUNDS, AMOUNTS)),
+        "accept": table({"losses": st.lists(st.sampled_from([*LOSSES, "x"]), max_size=3)}),
+    },
+)
+
+
+def judged(content: bytes) -> Policy | None:
+    """The policy, or None where faults were told; anything else fails the test."""
+    try:
+        return parse(content, "file.toml", HOME)
+    except PolicyFaults as refused:
+        shown = refused.lines()
+    assert len(shown) > 1
+    assert shown == [printable(line) for line in shown]
+    return None
+
+
+@given(DOCUMENTS)
+def test_any_document_is_a_policy_within_its_bounds_or_faults(document: dict[str, Any]) -> None:
+    found = judged(
+        "\n".join(f"{in_toml(key)} = {in_toml(value)}" for key, value in document.items()).encode()
+    )
+    if found is None:
+        return
+    for path in (*found.write, *found.read):
+        assert not lies_in(HOME, resolved(path, HOME))
+        assert ".." not in path.split("/")
+        assert not {"\0", "\n", "*"} & set(path)
+    hidden = {resolved(path, HOME) for path in found.hide}
+    given_paths = {resolved(path, HOME) for path in (*found.system, *found.write, *found.read)}
+    assert not any(lies_in(path, folder) for path in given_paths for folder in hidden)
+    assert all(path.startswith("/") and path != "/" for path in found.system)
+    assert "*" not in found.pass_names
+    assert not {"LD_PRELOAD", "GIT_*", "PATH"} & set(found.pass_names)
+    assert 16 <= found.processes <= 1 << 20
+    assert 1 << 20 <= found.tmp_bytes <= 1 << 40
+    assert set(found.accept) <= set(LOSSES)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_policy_or_faults(content: bytes) -> None:
+    judged(content)
+
+
+@given(st.text(alphabet="nameofilswrt=\"[]{}.,#\n\\u0/~- '1", max_size=60))
+def test_any_text_like_toml_is_a_policy_or_faults(text: str) -> None:
+    judged(text.encode())
+    judged(f'name = "x"\n[files]\n{text}'.encode())
+
+
+@given(st.integers(0, len(OVERNIGHT)), st.text(alphabet='"[]{}=#\n\\/*~. ax0', max_size=3), st.integers(0, 3))
+def test_the_shipped_policy_scratched_anywhere_is_a_policy_or_faults(at: int, put: str, cut: int) -> None:
+    judged((OVERNIGHT[:at] + put + OVERNIGHT[at + cut :]).encode())
