@@ -1,0 +1,1 @@
+"""policy + facts → steps and losses; pure: asks the host nothing."""

@@ -1,0 +1,151 @@
+"""The table of files that some program runs by itself: what a person should see first after a run.
+
+Rule: a name is in the table when an ordinary action on the host (entering, opening, building, testing,
+installing, committing, pushing) makes a program run what the file says. They are part of the work and may be
+written inside; what changed is listed at the end. Pure, and compared as `jail.plan.protected` compares.
+"""
+
+from jail.light import Final, NamedTuple
+from jail.plan.protected import canonical
+
+
+class AutoExec(NamedTuple):
+    """One kind of file that runs by itself.
+
+    `pattern`: a name anywhere ("Makefile"), an ending ("*.pth"), or all beneath a folder
+    (".github/workflows/*", ".git/hooks/*").
+    """
+
+    pattern: str
+    reason: str
+
+
+def _rows(reason: str, patterns: str) -> tuple[AutoExec, ...]:
+    return tuple(AutoExec(pattern, reason) for pattern in patterns.split())
+
+
+AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
+    *_rows("make runs it", "Makefile GNUmakefile *.mk BSDmakefile"),
+    *_rows(
+        "the task runner runs it",
+        "justfile .justfile Taskfile.yml Taskfile.yaml Rakefile noxfile.py tox.ini dodo.py tasks.py",
+    ),
+    *_rows(
+        "the build runs it",
+        "CMakeLists.txt meson.build SConstruct wscript build.rs build.gradle build.gradle.kts",
+    ),
+    *_rows(
+        "the build runs it",
+        "settings.gradle gradlew pom.xml BUILD.bazel WORKSPACE configure configure.ac binding.gyp",
+    ),
+    *_rows("cargo takes runner, linker and wrapper from it", ".cargo/*"),
+    *_rows("npm, yarn and pnpm run its scripts", "package.json"),
+    *_rows(
+        "the package manager takes registries, scripts or plugins from it",
+        ".npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs",
+    ),
+    *_rows(
+        "the package manager takes registries, scripts or plugins from it",
+        ".yarn/* pnpm-workspace.yaml bunfig.toml pip.conf",
+    ),
+    *_rows("pytest imports it", "conftest.py pytest.ini"),
+    *_rows("python runs it at each start", "*.pth sitecustomize.py usercustomize.py"),
+    *_rows("pip and build run it, or the back end that it names", "setup.py setup.cfg pyproject.toml"),
+    *_rows(
+        "direnv, mise or asdf runs it on entering the folder",
+        ".envrc mise.toml .mise.toml .mise/* .tool-versions",
+    ),
+    *_rows(
+        "a shell runs it at start",
+        ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile .bash_logout",
+    ),
+    *_rows("git obeys it when it is a person's or an included one", ".gitconfig"),
+    *_rows(
+        "the editor runs its tasks and settings",
+        ".vscode/* .idea/* .zed/* .fleet/* *.code-workspace .exrc .nvim.lua .vimrc",
+    ),
+    *_rows("the editor runs its tasks and settings", ".dir-locals.el"),
+    *_rows(
+        "hooks of git",
+        ".husky/* .githooks/* .pre-commit-config.yaml .pre-commit-config.yml lefthook.yml .lefthook.yml",
+    ),
+    *_rows(
+        "hooks of git", "lefthook.yaml .lintstagedrc .lintstagedrc.json lint-staged.config.js .overcommit.yml"
+    ),
+    *_rows(
+        "CI runs it",
+        ".github/workflows/* .github/actions/* .gitlab-ci.yml Jenkinsfile .circleci/* .travis.yml",
+    ),
+    *_rows(
+        "CI runs it",
+        "azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .woodpecker.yml appveyor.yml action.yml",
+    ),
+    *_rows(
+        "docker runs it",
+        "Dockerfile Containerfile docker-compose.yml docker-compose.yaml compose.yml compose.yaml",
+    ),
+    *_rows(
+        "commands that an editor runs on the host and in containers", ".devcontainer/* .devcontainer.json"
+    ),
+    *_rows("selects drivers that git runs", ".gitattributes info/attributes"),
+    *_rows("names repositories that git fetches", ".gitmodules"),
+    *_rows("git runs its exec lines when the rebase goes on", "git-rebase-todo"),
+    *_rows("git runs what is in it", ".git/hooks/*"),
+    *_rows("its keys make git run programs", ".git/config .git/config.worktree .git/commondir"),
+    *_rows(
+        "instructions or settings of an agent",
+        "CLAUDE.md CLAUDE.local.md AGENTS.md GEMINI.md .mcp.json .claude/* .codex/*",
+    ),
+    *_rows("instructions or settings of an agent", ".cursor/* .gemini/* .cursorrules .windsurfrules"),
+)
+
+
+def _compile() -> tuple[
+    dict[str, AutoExec], dict[str, AutoExec], dict[str, list[tuple[list[str], AutoExec]]]
+]:
+    names: dict[str, AutoExec] = {}
+    endings: dict[str, AutoExec] = {}
+    beneath: dict[str, list[tuple[list[str], AutoExec]]] = {}
+    for row in AUTO_EXEC:
+        parts = [canonical(part) for part in row.pattern.split("/")]
+        if len(parts) > 1:
+            beneath.setdefault(parts[0], []).append((parts, row))
+        elif parts[0].startswith("*."):
+            endings[parts[0][1:]] = row
+        else:
+            names[parts[0]] = row
+    return names, endings, beneath
+
+
+_NAMES, _ENDINGS, _BENEATH = _compile()
+
+
+def by_name(name: str) -> AutoExec | None:
+    """The row that speaks of this name wherever it lies, or None."""
+    folded = canonical(name)
+    found = _NAMES.get(folded)
+    if found is None and "." in folded:
+        found = _ENDINGS.get(folded[folded.rindex(".") :])
+    return found
+
+
+def by_path(path: str) -> AutoExec | None:
+    """The row that speaks of a relative path, by its name or by the folders above it, or None.
+
+    A git dir need not be called `.git` (`modules/x/config`, a bare repository): those who walk know it by its
+    content.
+    """
+    parts = path.split("/")
+    return by_name(parts[-1]) or by_folders([canonical(part) for part in parts])
+
+
+def by_folders(parts: list[str]) -> AutoExec | None:
+    """As `by_path`, for canonical components, by the folders alone."""
+    for start, part in enumerate(parts):
+        for pattern, row in _BENEATH.get(part, ()):
+            fixed = pattern[:-1] if pattern[-1] == "*" else pattern
+            here = parts[start : start + len(fixed)]
+            rest = len(parts) - start - len(fixed)
+            if here == fixed and (rest > 0 if pattern[-1] == "*" else rest == 0):
+                return row
+    return None

@@ -1,0 +1,306 @@
+"""policy + facts → plan.
+
+Rule: what no rule names does not exist inside; the most specific path wins; a folder that cannot be given
+safely is not given, and the plan says so. The order of the steps is the order of the work: an empty root,
+private folders and given trees from the outermost inwards, devices and /proc, what is read-only or absent
+inside given trees, and last the seal.
+"""
+
+from jail.light import Final
+from jail.plan import guard, inside
+from jail.plan.facts import Facts, Place
+from jail.plan.paths import beneath, between, deepest, overlaps
+from jail.plan.steps import Loss, Plan, Step
+from jail.plan.trees import Trees, refusal
+from jail.policy.value import Policy
+
+MASKED: Final = {
+    "kcore": "the kernel's memory",
+    "kmsg": "the kernel's log",
+    "keys": "keys of the user",
+    "key-users": "who holds keys",
+    "kallsyms": "addresses of the kernel",
+    "kpagecount": "memory of others",
+    "kpageflags": "memory of others",
+    "kpagecgroup": "memory of others",
+    "timer_list": "timers of the host",
+    "timer_stats": "timers of the host",
+    "sched_debug": "tasks of the host",
+    "latency_stats": "tasks of the host",
+    "sysrq-trigger": "commands to the kernel",
+    "interrupts": "key strokes can be timed by it",
+    "vmallocinfo": "addresses of the kernel",
+    "acpi": "firmware",
+    "scsi": "commands to disks",
+    "asound": "sound cards",
+    "driver": "drivers",
+}
+"""Names in /proc that tell of the host or command it."""
+FROZEN: Final = ("sys", "bus", "fs", "irq", "tty")
+"""Folders of /proc whose writes would change the host."""
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+LINKS_IN_DEV: Final = (
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+)
+NAMESPACES: Final = ("user", "mount", "pid", "net", "ipc", "uts", "cgroup")
+
+
+def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
+    """The plan of one run; raises JailError for a workspace or a path that must not be given."""
+    _refuse_workspace(facts)
+    trees = Trees(facts)
+    for place in facts.system:
+        trees.system(place)
+    trees.write(facts.workspace.real, "the workspace")
+    for place in facts.write:
+        trees.write(_granted(place, facts, "write"), f"write = {place.given}")
+    if facts.repository and not facts.repository.refused:
+        _give_repository(trees, facts.repository.gitdir, facts.repository.commondir)
+    for place in facts.read:
+        trees.read(_granted(place, facts, "read"), f"read = {place.given}")
+    path = _search_path(trees, facts)
+    guard.guard(trees, facts)
+    writable = (*trees.writable, *trees.private)
+    environment = inside.environment(policy, facts, ":".join(path) or "/usr/bin:/bin")
+    plan = Plan(
+        command=command,
+        policy=policy.name,
+        policy_digest=policy.digest,
+        workspace=facts.workspace.real,
+        folder=facts.folder,
+        uid=facts.uid,
+        gid=facts.gid,
+        idmap_from=facts.idmap_from,
+        steps=(),
+        losses=_losses(facts),
+        environment=environment,
+        writable=writable,
+        watched=tuple((place.path, place.reason) for place in facts.absent),
+        limits=_limits(policy, facts),
+        timeout=policy.timeout,
+        landlock=facts.landlock,
+        notes=tuple(trees.notes),
+    )
+    return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
+
+
+def _refuse_workspace(facts: Facts) -> None:
+    workspace = facts.workspace
+    where = f"workspace {workspace.real or workspace.given}"
+    if workspace.real_kind != "folder":
+        raise refusal(
+            "the workspace is not a folder", where, "start jail in the folder that the command works on"
+        )
+    if beneath(facts.home, workspace.real):
+        raise refusal("the workspace holds the home folder", where, "start jail in one project's folder")
+    for reason, places in (("jail's own files", facts.own), ("credentials", facts.credentials)):
+        for other in places:
+            if overlaps(other, workspace.real):
+                verb = "holds" if beneath(other, workspace.real) else "lies in"
+                raise refusal(
+                    f"the workspace {verb} {reason}: {other}", where, "work on a folder apart from it"
+                )
+    for place in facts.system:
+        if beneath(place.path, workspace.real):
+            raise refusal(
+                f"the workspace holds the system's {place.path}", where, "work on a folder apart from it"
+            )
+
+
+def _granted(place: Place, facts: Facts, verb: str) -> str:
+    """The canonical path of a rule, once it is sure that it may be given."""
+    where = f"files.{verb}: {place.given}"
+    if place.real_kind not in ("file", "folder"):
+        raise refusal(f"{place.given} is {place.real_kind}", where, "name a file or folder that is there")
+    for reason, places in (("jail's own files", facts.own), ("credentials", facts.credentials)):
+        for other in places:
+            if beneath(place.real, other) or (verb == "write" and beneath(other, place.real)):
+                raise refusal(f"{place.given} would give {reason}: {other}", where, "name a narrower folder")
+    if verb == "write" and beneath(facts.home, place.real):
+        raise refusal(f"{place.given} holds the home folder", where, "name a narrower folder")
+    if place.real == "/":
+        raise refusal("the root folder cannot be given", where, "name a narrower folder")
+    return place.real
+
+
+def _give_repository(trees: Trees, gitdir: str, commondir: str) -> None:
+    for folder in dict.fromkeys((commondir, gitdir)):
+        if not trees.holds(folder):
+            trees.write(folder, "git folder of the workspace, which points back to it")
+
+
+def _search_path(trees: Trees, facts: Facts) -> list[str]:
+    """PATH as the command gets it: entries that can be given, in their order."""
+    kept: list[str] = []
+    for place in facts.path:
+        problem = _unusable(place, facts)
+        if problem:
+            trees.notes.append(f"PATH entry {place.given or '(empty)'} is left out: {problem}")
+            continue
+        tree = deepest(place.real, trees.writable)
+        if tree and tree != place.real:
+            trees.protect(
+                place.real, "folder", "a PATH folder: what is put here would run as a command of the host"
+            )
+        elif not trees.holds(place.real):
+            trees.read(place.real, "a PATH folder")
+        shown = place.given if trees.holds(place.given) or _is_linked(place.given, trees) else place.real
+        if shown not in kept:
+            kept.append(shown)
+    for place in facts.toolchains:
+        if not _held_back(place, facts):
+            trees.read(place.real, place.given)
+    return kept
+
+
+def _is_linked(path: str, trees: Trees) -> bool:
+    return any(beneath(path, link.target) for link in trees.links)
+
+
+def _unusable(place: Place, facts: Facts) -> str:
+    if not place.given.startswith("/"):
+        return "it is not an absolute path"
+    return _held_back(place, facts)
+
+
+def _held_back(place: Place, facts: Facts) -> str:
+    """Why a folder that PATH leads to is not given, "" when it is."""
+    if place.real_kind not in ("folder", "file"):
+        return "it is not there"
+    if beneath(facts.home, place.real):
+        return "it holds the home folder"
+    if place.real == facts.workspace.real:
+        return "it is the workspace itself, which is writable"
+    if any(overlaps(place.real, own) for own in facts.own):
+        return "it holds jail's own files"
+    if any(overlaps(place.real, secret) for secret in facts.credentials):
+        return "it holds credentials"
+    return ""
+
+
+def _losses(facts: Facts) -> tuple[Loss, ...]:
+    losses = [
+        Loss(
+            "limits-memory",
+            "memory is bounded for files in memory only, not as a whole",
+            "set tmp under [limits] in the policy; run jail in a container or unit with a memory limit",
+        )
+    ]
+    if facts.landlock < _LANDLOCK_WITH_MOVES:
+        found = f"ABI {facts.landlock}" if facts.landlock else "absent"
+        losses.append(
+            Loss(
+                "landlock",
+                f"Landlock is {found}: the second wall for files is missing",
+                "use kernel 5.19 or later with Landlock",
+            )
+        )
+    return tuple(losses)
+
+
+_LANDLOCK_WITH_MOVES: Final = 2
+"""ABI 1 forbids every rename between folders, which no build survives; LANDLOCK_ACCESS_FS_REFER came with ABI
+2.
+"""
+
+
+def _limits(policy: Policy, facts: Facts) -> tuple[tuple[str, int], ...]:
+    return (
+        ("processes", policy.processes),
+        ("open_files", min(policy.open_files, facts.open_files_hard)),
+        ("core", 0),
+        ("tmp_bytes", policy.tmp_bytes),
+        ("oom_score", OOM_SCORE),
+    )
+
+
+OOM_SCORE: Final = 500
+"""Where memory runs out, the jail is ended before the host's own programs (proc_pid_oom_score_adj(5))."""
+
+
+def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]:
+    return [
+        Step("namespaces", options=NAMESPACES, why="nothing of the host is shared that is not shown below"),
+        Step(
+            "map",
+            options=(f"uid={facts.uid}", f"gid={facts.gid}"),
+            why="no other id of the host exists inside",
+        ),
+        Step("root", options=_memory(policy.tmp_bytes, "0755")),
+        *_mounts(policy, facts, trees),
+        *trees.links,
+        *inside.files(facts, plan),
+        *_devices(policy, facts),
+        *_proc(facts),
+        *(trees.inner[path] for path in sorted(trees.inner, key=_by_depth)),
+        Step("freeze", "/run/jail", why="what jail tells cannot be changed"),
+        Step("freeze", "/dev", why="no device can be added"),
+        Step("freeze", "/", why="nothing can be added to the root"),
+        Step("pivot", why="the host's files are out of reach from here on"),
+        Step("loopback"),
+        Step("hostname", inside.HOSTNAME),
+    ]
+
+
+def _by_depth(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/"))
+
+
+def _memory(size: int, mode: str) -> tuple[str, ...]:
+    return (f"size={size}", f"mode={mode}")
+
+
+def _mounts(policy: Policy, facts: Facts, trees: Trees) -> list[Step]:
+    """Private folders and given trees from the outermost inwards, so that each lands on what is already
+    there.
+    """
+    found: dict[str, list[Step]] = {}
+    for folder in trees.private:
+        mode = "0700" if folder == facts.home else "1777"
+        why = "the home folder is private" if folder == facts.home else "private"
+        if folder != "/dev/shm":  # noqa: S108 - a name inside
+            found[folder] = [Step("tmpfs", folder, "", _memory(policy.tmp_bytes, mode), why)]
+    for path, why in trees.read_only.items():
+        found[path] = [Step("bind", path, path, ("ro",), why)]
+    for path, why in trees.writable.items():
+        found[path] = [Step("keep", path, path, ("ro",), ""), Step("bind", path, path, ("rw",), why)]
+    steps: list[Step] = []
+    for path in sorted(found, key=_by_depth):
+        holder = deepest(path.rpartition("/")[0] or "/", trees.private)
+        if holder:
+            # A folder of ours that leads to a mount is made by jail in a private folder that the command may
+            # change.
+            missing = between(path, holder)
+            steps += [
+                Step("pin", folder, holder, ("made",), f"so that {path} stays where it is")
+                for folder in missing
+                if folder not in found and not any(step.target == folder for step in steps)
+            ]
+        steps += found[path]
+    return steps
+
+
+def _devices(policy: Policy, facts: Facts) -> list[Step]:
+    return [
+        Step("tmpfs", "/dev", "", ("size=65536", "mode=0755"), "only what follows"),
+        *(Step("device", f"/dev/{name}", f"/dev/{name}") for name in DEVICES if name in facts.devices),
+        *(Step("link", f"/dev/{name}", target) for name, target in LINKS_IN_DEV),
+        Step("devpts", "/dev/pts", options=("newinstance", "ptmxmode=0666", "mode=0620")),
+        Step("tmpfs", "/dev/shm", "", _memory(policy.tmp_bytes, "1777"), "private"),  # noqa: S108 - a name inside
+    ]
+
+
+def _proc(facts: Facts) -> list[Step]:
+    return [
+        Step("proc", "/proc"),
+        *(Step("mask", f"/proc/{name}", why=why) for name, why in MASKED.items() if name in facts.proc),
+        *(
+            Step("protect", f"/proc/{name}", "", ("folder",), "kernel settings")
+            for name in FROZEN
+            if name in facts.proc
+        ),
+    ]

@@ -1,0 +1,91 @@
+"""What is true of this host, as values: gathered once for each run by launch/survey.py, read by
+plan/build.py.
+
+Rule: plans are made from these values alone, so that a plan can be printed, tested and compared without a
+host. Paths are canonical (absolute, no symlink in them) unless a field says otherwise; text is str with
+surrogateescape.
+"""
+
+from jail.light import NamedTuple
+
+
+class Place(NamedTuple):
+    """One path that was looked at.
+
+    `given` as the policy or the environment wrote it; `path` with every symlink but the last resolved; `kind`
+    is `file`, `folder`, `symlink`, `socket`, `special` or `absent`; `real` with the last one resolved too, ""
+    where that leads nowhere; `real_kind` the kind of `real`; `device` and `inode` identify `real`; `owner` is
+    its uid.
+    """
+
+    given: str
+    path: str
+    kind: str
+    real: str
+    real_kind: str = "absent"
+    device: int = 0
+    inode: int = 0
+    owner: int = -1
+
+
+class Guarded(NamedTuple):
+    """A protected path: present ones get a mount, absent ones are watched. `kind` as in Place; `reason` from
+    the table.
+    """
+
+    path: str
+    kind: str
+    reason: str
+
+
+class Repository(NamedTuple):
+    """The git repository of the workspace: where its folders are, and what was refused of it ("" when
+    nothing).
+    """
+
+    gitdir: str
+    commondir: str
+    refused: str
+
+
+class Facts(NamedTuple):
+    """Everything that a plan is made from.
+
+    `uid`, `gid`, `user`: who the command will be; `launcher`: the effective uid that started jail;
+    `idmap_from`: the owner of a root-owned workspace whose ids are mapped to `uid` (-1: no mapping). `path`:
+    PATH of the launching environment, entry by entry. `own`: places of jail's code, state, configuration and
+    cache; `credentials`: places of the table of credentials. `watch_folders`: where absent names are watched.
+    `sockets`, `hardlinked`: paths in writable trees. `proc`: names in /proc. `landlock`: the ABI, 0 = absent.
+    """
+
+    uid: int
+    gid: int
+    user: str
+    launcher: int
+    idmap_from: int
+    home: str
+    shell: str
+    workspace: Place
+    folder: str
+    system: tuple[Place, ...]
+    write: tuple[Place, ...]
+    read: tuple[Place, ...]
+    hide: tuple[Place, ...]
+    path: tuple[Place, ...]
+    toolchains: tuple[Place, ...]
+    repository: Repository | None
+    guarded: tuple[Guarded, ...]
+    absent: tuple[Guarded, ...]
+    watch_folders: tuple[str, ...]
+    sockets: tuple[str, ...]
+    hardlinked: tuple[str, ...]
+    own: tuple[str, ...]
+    credentials: tuple[str, ...]
+    devices: tuple[str, ...]
+    proc: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    identity: tuple[str, str]
+    kernel: str
+    machine: str
+    landlock: int
+    open_files_hard: int

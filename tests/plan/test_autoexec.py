@@ -1,0 +1,48 @@
+"""The table of files that some program runs by itself."""
+
+import pytest
+
+from jail.plan import autoexec
+from jail.plan.autoexec import AUTO_EXEC, AutoExec
+
+
+@pytest.mark.parametrize("row", AUTO_EXEC, ids=lambda row: row.pattern)
+def test_each_pattern_has_a_reason_and_finds_what_it_names(row: AutoExec) -> None:
+    example = row.pattern.replace("*", "x", 1) if row.pattern.endswith("*") else row.pattern.replace("*", "x")
+    assert row.reason
+    found = autoexec.by_path(f"deep/down/{example}")
+    assert found is not None, example
+    assert autoexec.by_path(example.upper()) is not None, "case is no difference on some file systems"
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        ("Makefile", "Makefile"),
+        ("a/b/conftest.py", "conftest.py"),
+        ("lib/python3/site-packages/evil.pth", "*.pth"),
+        ("pkg/.vscode/tasks.json", ".vscode/*"),
+        ("pkg/.vscode/deep/tasks.json", ".vscode/*"),
+        (".github/workflows/ci.yml", ".github/workflows/*"),
+        ("vendor/x/.git/hooks/post-checkout", ".git/hooks/*"),
+        ("vendor/x/.git/config", ".git/config"),
+        (".git/rebase-merge/git-rebase-todo", "git-rebase-todo"),
+        (".vscode", None),
+        ("workflows/ci.yml", None),
+        (".github/ci.yml", None),
+        ("Makefile.am.txt", None),
+        ("not-a-Makefile", None),
+        ("pth", None),
+        ("config", None),
+        (".git/config.txt", None),
+        ("src/main.py", None),
+    ],
+)
+def test_which_paths_run_by_themselves(path: str, pattern: str | None) -> None:
+    row = autoexec.by_path(path)
+    assert (row.pattern if row else None) == pattern
+
+
+def test_no_pattern_stands_twice() -> None:
+    patterns = [row.pattern for row in AUTO_EXEC]
+    assert len(patterns) == len(set(patterns))

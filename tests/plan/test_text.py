@@ -1,0 +1,67 @@
+"""A plan as a person reads it: golden files; JAIL_GOLDEN=write makes them anew, for a person to read."""
+
+import json
+import os
+
+import pytest
+
+from jail.plan import text
+from jail.plan.build import build
+from jail.plan.facts import Facts
+from support.hosts import FACTS, POLICY, WORKSPACE, absent, folder
+from support.installed import CHECKOUT
+
+GOLDEN = CHECKOUT / "tests" / "golden"
+HOSTS: dict[str, Facts] = {
+    "plan-plain": FACTS,
+    "plan-losses": FACTS._replace(
+        landlock=0,
+        uid=60600,
+        gid=60600,
+        launcher=0,
+        idmap_from=0,
+        path=(*FACTS.path, absent("/opt/none"), folder(f"{WORKSPACE}/.venv/bin")),
+        sockets=(f"{WORKSPACE}/run.sock",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_a_plan_reads_as_the_golden_file(name: str) -> None:
+    plan = build(POLICY, HOSTS[name], ("pytest", "-k", "it's \x1b[31mred\u202e"))
+    shown = "\n".join(text.lines(plan, POLICY.accept)) + "\n"
+    golden = GOLDEN / f"{name}.txt"
+    if os.environ.get("JAIL_GOLDEN") == "write":
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
+
+
+def test_every_step_is_printed_and_counted() -> None:
+    plan = build(POLICY, FACTS, ("true",))
+    shown = " ".join(text.lines(plan, ()))
+    for item in plan.steps:
+        assert item.verb in shown
+        assert item.target in shown
+    assert f" {len(plan.steps)} " in shown
+
+
+def test_no_value_of_a_variable_is_printed() -> None:
+    plan = build(POLICY._replace(set_values=(("TOKEN", "canary"),)), FACTS, ("true",))
+    assert "canary" not in " ".join(text.lines(plan, ()))
+    assert "canary" not in json.dumps(text.values(plan, ()))
+    assert "TOKEN" in " ".join(text.lines(plan, ()))
+
+
+def test_the_json_form_has_every_step_and_says_which_losses_are_accepted() -> None:
+    plan = build(POLICY, FACTS._replace(landlock=0), ("true",))
+    values = json.loads(json.dumps(text.values(plan, POLICY.accept)))
+    assert len(values["steps"]) == len(plan.steps)
+    assert {loss["name"]: loss["accepted"] for loss in values["losses"]} == {
+        "limits-memory": True,
+        "landlock": False,
+    }
+
+
+def test_no_line_steers_a_terminal() -> None:
+    plan = build(POLICY, FACTS._replace(workspace=folder("/srv/\x1b]0;x\x07")), ("true",))
+    assert all(line.isprintable() or not line for line in text.lines(plan, ()))
