@@ -1,0 +1,1 @@
+"""survey → plan → enter → supervise: the only place where rooms are wired together."""

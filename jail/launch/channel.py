@@ -1,0 +1,75 @@
+"""Messages between the processes of one run: a tag and plain values, with file descriptors beside them.
+
+Rule: this socket exists only before the command's exec (it closes on exec), so every message comes from
+jail's own code; whole messages or none (SOCK_SEQPACKET, unix(7)). Who says what:
+
+    keeper  → supervisor   failed, init (its pid), terminal (+ the pty's master), lost, restored, gone
+    command → supervisor   probes, not-executed
+    init    → supervisor   exit
+    init    → keeper       proc (+ the mount of /proc); keeper → init: built
+
+Orders go the other way on pipes: one byte lets the command exec; pairs of bytes are signals for init to pass
+on; the end of that pipe is the end of the supervisor, and then of everything inside.
+"""
+
+import _socket
+import marshal
+import struct
+
+from jail.light import Final
+
+MESSAGE_LIMIT: Final = 65536
+"""Bytes of one message: the longest is a text of errors or probes, a few hundred bytes."""
+FDS_LIMIT: Final = 4
+
+Message = tuple[str, tuple[object, ...], tuple[int, ...]]
+
+
+class Channel:
+    """One end of a pair; `pair` makes both."""
+
+    def __init__(self, socket: _socket.socket) -> None:
+        self._socket = socket
+
+    @classmethod
+    def pair(cls) -> "tuple[Channel, Channel]":
+        """Two connected ends."""
+        one, other = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        return cls(one), cls(other)
+
+    def fileno(self) -> int:
+        """For poll(2)."""
+        return self._socket.fileno()
+
+    def send(self, tag: str, *values: object, fds: tuple[int, ...] = ()) -> None:
+        """Send one message; OSError when the other end is gone."""
+        data = marshal.dumps((tag, values))  # type: ignore[arg-type]  # plain values, as the rule says
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else []
+        self._socket.sendmsg([data], rights)
+
+    def receive(self) -> Message | None:
+        """The next message, waiting for it; None when the other end is gone."""
+        space = _socket.CMSG_SPACE(FDS_LIMIT * 4)
+        data, ancillary, _, _ = self._socket.recvmsg(MESSAGE_LIMIT, space, _socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return None
+        fds: list[int] = []
+        for level, kind, payload in ancillary:
+            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                fds += struct.unpack_from(f"{len(payload) // 4}i", payload)
+        tag, values = marshal.loads(data)  # noqa: S302 - from jail's own processes alone
+        return tag, values, tuple(fds)
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+
+def tell_failure(control: Channel, at: str, problem: BaseException) -> None:
+    """Tell the supervisor that `at` failed; the run is over. Its death is ours, so nobody need hear."""
+    by_the_kernel = isinstance(problem, OSError)
+    text = str(problem) if by_the_kernel else f"{type(problem).__name__}: {problem}"
+    try:
+        control.send("failed", at, text, by_the_kernel)
+    except OSError:
+        return

@@ -1,0 +1,106 @@
+"""A git dir that was made during the run: what of it may not stay.
+
+Rule: a repository made inside is the agent's work and is delivered, as long as git, run in it by a person,
+would run nothing: its `config` has plain keys only (jail.launch.gitconfig), its `hooks` only `*.sample`
+files, and none of the files that redirect git exists. `info/exclude` may stay: `git init` makes one.
+"""
+
+import os
+import stat
+
+from jail.kernel import files
+from jail.launch import gitconfig
+from jail.light import Final
+from jail.plan import protected
+
+HOOK_NAMES: Final = 1000
+"""Entries of a hooks folder that are judged one by one; a folder with more is taken whole."""
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_STAYS: Final = frozenset(["config", "hooks", "info/exclude"])
+WATCHED: Final = ("hooks", "info", "objects", "objects/info")
+"""The folders of a git dir, beside itself, in which a name can appear that may not stay."""
+
+
+def offences(gitdir: int) -> list[tuple[str, str]]:
+    """What may not stay in the git dir behind an fd: (path relative to it, reason)."""
+    found: list[tuple[str, str]] = []
+    for place in ("commondir", "gitdir"):
+        listings: dict[str, list[str]] = {}
+        for folder in protected.folders(place):
+            names = _names(gitdir, folder)
+            if names is None:
+                found.append((folder, "a symlink as part of a git dir leads git elsewhere"))
+            else:
+                listings[folder] = names
+        for path, row in protected.split(place, listings).present:
+            if row.name == "config":
+                found += _of_config(gitdir, path, row.reason)
+            elif row.name == "hooks":
+                found += _of_hooks(gitdir, path, row.reason)
+            elif row.name not in _STAYS:
+                found.append((path, row.reason))
+    return list(dict.fromkeys(found))
+
+
+def _names(gitdir: int, folder: str) -> list[str] | None:
+    """The names in a folder beneath the git dir; [] when there is none, None when it is a symlink itself."""
+    try:
+        fd = files.openat2(gitdir, folder or ".", _FOLDER, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS)
+    except OSError:
+        return None if _is_link(gitdir, folder) else []
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_link(gitdir: int, path: str) -> bool:
+    try:
+        fd = files.openat2(
+            gitdir, path, os.O_PATH | os.O_NOFOLLOW, files.RESOLVE_BENEATH | files.RESOLVE_NO_MAGICLINKS
+        )
+    except OSError:
+        return False
+    try:
+        return stat.S_ISLNK(os.fstat(fd).st_mode)
+    finally:
+        os.close(fd)
+
+
+def _of_config(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
+    try:
+        fd = os.open(path, _FILE, dir_fd=gitdir)
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return [(path, "not a regular file")]
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return [(path, "not a regular file")]
+        wrong = gitconfig.offences(os.read(fd, gitconfig.PLAIN_BYTES + 1))
+    finally:
+        os.close(fd)
+    return [(path, f"{reason}: {', '.join(wrong[:3])}")] if wrong else []
+
+
+def _of_hooks(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
+    try:
+        fd = os.open(path, _FOLDER, dir_fd=gitdir)
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return [(path, reason)]
+    try:
+        with os.scandir(fd) as found:
+            wrong = [
+                entry.name
+                for entry in found
+                if not (entry.name.endswith(".sample") and entry.is_file(follow_symlinks=False))
+            ]
+    finally:
+        os.close(fd)
+    if len(wrong) > HOOK_NAMES:
+        return [(path, reason)]
+    return [(f"{path}/{name}", reason) for name in wrong]

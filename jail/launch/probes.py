@@ -1,0 +1,92 @@
+"""Probes: the walls as the command's process meets them, one call each, just before exec.
+
+Rule: a wall is believed when a probe met it. Each probe tries what must not work and names the errno that
+must come back; the few that must work are there so that a probe that cannot fail is noticed. Sources of the
+numbers: SYSCALLS of the kernel, <errno.h>.
+"""
+
+import _socket
+import errno
+import os
+
+from jail.kernel import libc, namespaces, netlink
+from jail.light import Callable, Final, Iterator
+from jail.plan.steps import Plan
+
+Result = tuple[str, bool, str]
+"""Name of the probe, whether the wall held, and what was met."""
+
+_SEND_NOWHERE: Final = ("192.0.2.1", 9)
+"""TEST-NET-1 (RFC 5737): no address of anybody."""
+_AF_VSOCK: Final = 40
+_AF_ALG: Final = 38
+_IO_URING_SETUP: Final = 425
+_UNKNOWN_CALL: Final = 4095
+"""Far above every system call there is."""
+
+
+def run(plan: Plan) -> Iterator[Result]:
+    """All probes of this plan, one after another; nothing is changed by them."""
+    yield _status("no capabilities", ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), 0, 16)
+    yield _status("no new privileges", ("NoNewPrivs",), 1, 10)
+    yield _status("system-call filter", ("Seccomp",), 2, 10)
+    for name, expected, attempt in _refusals(plan):
+        yield _refused(name, expected, attempt)
+    yield _equal("one interface", netlink.interfaces(), ["lo"])
+    yield _equal("own process namespace", os.getppid(), 1)
+    yield _equal("own ids", (os.getresuid(), os.getresgid()), ((plan.uid,) * 3, (plan.gid,) * 3))
+    yield _equal("workspace is there", [plan.workspace], [plan.workspace] * os.path.isdir(plan.workspace))
+
+
+def _refusals(plan: Plan) -> Iterator[tuple[str, int, Callable[[], object]]]:
+    yield "new user namespace", errno.EPERM, lambda: namespaces.unshare(("user",))
+    yield "new mount namespace", errno.EPERM, lambda: namespaces.unshare(("mount",))
+    yield "umount", errno.EPERM, lambda: libc.syscall("umount2", libc.number("umount2"), b"/", 0)
+    yield "new mount API", errno.ENOSYS, lambda: libc.syscall("open_tree", libc.OPEN_TREE, -100, b"/", 1)
+    yield "io_uring", errno.ENOSYS, lambda: libc.syscall("io_uring_setup", _IO_URING_SETUP, 1, None)
+    yield "unknown system call", errno.ENOSYS, lambda: libc.syscall("unknown", _UNKNOWN_CALL)
+    yield "vsock", errno.EAFNOSUPPORT, lambda: _socket.socket(_AF_VSOCK, 1, 0)
+    yield "kernel crypto socket", errno.EAFNOSUPPORT, lambda: _socket.socket(_AF_ALG, 5, 0)
+    yield "key rings", errno.EPERM, lambda: libc.syscall("keyctl", libc.number("keyctl"), 0, -3, 0)
+    yield "route out", errno.ENETUNREACH, _connect_out
+    yield "root folder is read-only", errno.EROFS, lambda: os.mkdir("/jail-probe")
+    yield "kernel settings", errno.EROFS, lambda: os.chmod("/proc/sys/kernel/hostname", 0o600)
+    yield "process 1 is closed", errno.EACCES, lambda: os.listdir("/proc/1/fd")
+    for step in plan.steps:
+        if step.verb == "protect" and step.options == ("file",):
+            yield f"read-only: {step.target}", errno.EROFS, _opener(step.target)
+            return
+
+
+def _opener(path: str) -> Callable[[], object]:
+    return lambda: os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+
+
+def _connect_out() -> None:
+    probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC, 0)
+    try:
+        probe.connect(_SEND_NOWHERE)
+    finally:
+        probe.close()
+
+
+def _refused(name: str, expected: int, attempt: Callable[[], object]) -> Result:
+    try:
+        attempt()
+    except OSError as error:
+        met = errno.errorcode.get(error.errno or 0, str(error.errno))
+        return name, error.errno == expected, met
+    held = False
+    return name, held, "it worked"
+
+
+def _equal(name: str, found: object, expected: object) -> Result:
+    return name, found == expected, str(found)
+
+
+def _status(name: str, keys: tuple[str, ...], expected: int, base: int) -> Result:
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        fields = dict(line.split(":\t", 1) for line in status if ":\t" in line)
+    values = [fields.get(key, "absent").strip() for key in keys]
+    held = all(value != "absent" and int(value, base) == expected for value in values)
+    return name, held, " ".join(values)

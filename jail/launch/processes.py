@@ -1,0 +1,74 @@
+"""The processes of one run as the supervisor holds them: started by one fork, told by pipes, ended for
+certain.
+
+Rule: the pipes are the leash. The supervisor alone holds the ends that let the command start (`go`) and that
+carry signals in (`orders`); when it dies they close, and what hears that ends. `end` returns only when
+neither the keeper nor process 1 exists any more, and process 1 ends only after all that ran beneath it
+(pid_namespaces(7)).
+"""
+
+import os
+
+import _prctl
+
+from jail.launch import command, keeper
+from jail.launch.channel import Channel
+from jail.launch.streams import Streams
+from jail.light import signal
+from jail.plan.steps import Plan
+
+
+class Processes:
+    """The keeper, and through it process 1 and the command. `control` is where they speak."""
+
+    def __init__(self) -> None:
+        self.control, self._theirs = Channel.pair()
+        self._go_read, self._go = os.pipe2(os.O_CLOEXEC)
+        self._orders_read, self._orders = os.pipe2(os.O_CLOEXEC)
+        self._keeper = 0
+        self.process_1 = 0
+
+    def start(self, plan: Plan, built_from: keeper.BuiltFrom, streams: Streams) -> None:
+        """Fork the keeper, which builds the walls."""
+        # Who inside loses its parent outside (the keeper was killed) comes to us, so that we can wait for its
+        # end.
+        _prctl.prctl(_prctl.PR_SET_CHILD_SUBREAPER, 1)
+        start = command.Start(plan, streams.inner, self._theirs, self._go_read)
+        launch = keeper.Launch(
+            start, built_from, self._orders_read, os.geteuid(), os.getpid(), streams.with_terminal
+        )
+        self._keeper = os.fork()
+        if self._keeper == 0:
+            keeper.run(launch)
+        self._theirs.close()
+        os.close(self._go_read)
+        os.close(self._orders_read)
+
+    def go(self) -> None:
+        """Let the command's exec happen."""
+        os.write(self._go, b"g")
+
+    def order(self, target: bytes, number: int) -> None:
+        """Have process 1 signal the command or its group (init.TO_PROCESS, init.TO_GROUP)."""
+        try:
+            os.write(self._orders, target + bytes([number]))
+        except BrokenPipeError:
+            return  # process 1 has ended; its last message is on the way
+
+    def end(self, *, kill: bool) -> None:
+        """Wait for the end of all; `kill` does not wait for the keeper's own."""
+        os.close(self._go)
+        os.close(self._orders)
+        if self._keeper:
+            if kill:
+                os.kill(self._keeper, signal.SIGKILL)  # not reaped yet, so the number is still its own
+            _wait_for(self._keeper)
+        if self.process_1:
+            _wait_for(self.process_1)
+
+
+def _wait_for(pid: int) -> None:
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        return  # its own parent has reaped it

@@ -1,0 +1,173 @@
+"""Protected mounts that come back: what an action on the host detached is mounted again at once.
+
+Rule: the kernel drops a mount when the name under it is removed or renamed over from another mount namespace
+(`git config` on the host renames a new file over the old one). What is put in its place is taken from a copy
+of the tree that was read-only already, so that no writable moment is added to the one that the host's action
+opened. That window is told to the ledger, with digests of what was there before and what is there after;
+nobody claims that nothing was written in it.
+"""
+
+import errno
+import fcntl
+import os
+import struct
+import time
+
+from jail.kernel import files, mounts, trees
+from jail.launch import steps
+from jail.launch.channel import Channel
+from jail.light import Final, NamedTuple
+from jail.plan.inside import EMPTY_FOLDER
+from jail.plan.steps import Step
+
+_RESOLVE: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
+
+_AWAY: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""The name, or a folder on the way to it, is not there, or something else is in its place."""
+GONE_AFTER: Final = 2.0
+"""Seconds until a protected name that the host took away counts as absent: a `git switch` or an editor's save
+puts it back at once."""
+
+
+class _Held(NamedTuple):
+    """One mount inside a writable tree: its step, its path beneath the tree, and a readable fd of what it
+    shows (-1: none).
+    """
+
+    step: Step
+    path: str
+    readable: int
+
+
+class Guard:
+    """Looks after pins, read-only and hidden paths of a build; the keeper makes it after pivot_root(2)."""
+
+    def __init__(self, build: steps.Build, control: Channel) -> None:
+        self._build = build
+        self._control = control
+        self.missing: dict[str, tuple[float, str]] = {}
+        self._held = {
+            step.target: self._hold(step)
+            for step in build.plan.steps
+            if step.verb in ("pin", "protect", "hide") and step.source in build.trees
+        }
+
+    def _hold(self, step: Step) -> _Held:
+        return _Held(step, step.target[len(step.source) :].strip("/"), self._readable(step))
+
+    def _readable(self, step: Step) -> int:
+        if step.verb != "protect":
+            return -1
+        tree = self._build.trees[step.source]
+        path = step.target[len(step.source) :].strip("/")
+        try:
+            return files.openat2(tree, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, _RESOLVE)
+        except OSError:
+            return -1  # a link, or a file that its owner may not read: there is nothing to digest
+
+    def check(self, now: float) -> None:
+        """Restore every mount that is gone and can be; what is absent altogether stays in `missing`, until it
+        is given over to the sweep.
+        """
+        for target, held in list(self._held.items()):
+            tree = self._build.trees[held.step.source]
+            try:
+                place = files.openat2(tree, held.path, os.O_PATH | os.O_NOFOLLOW, _RESOLVE)
+            except OSError as error:
+                if error.errno not in _AWAY:
+                    raise
+                self._lost(target, held, now)
+                self._give_over(target, held, now)
+                continue
+            try:
+                if mounts.is_mount_root(place, held.path):
+                    continue
+                self._restore(held, place)
+            except FileNotFoundError:
+                self._lost(target, held, now)  # taken away again between two calls
+                continue
+            finally:
+                os.close(place)
+            self._lost(target, held, now)
+            self._restored(target, held)
+
+    def _give_over(self, target: str, held: _Held, now: float) -> None:
+        """A protected name that stays away is an absent one: what is made there is moved away from now on."""
+        since, _ = self.missing[target]
+        if held.step.verb != "protect" or now - since < GONE_AFTER or not self._has_parent(held):
+            return
+        del self.missing[target], self._held[target]
+        if held.readable >= 0:
+            os.close(held.readable)
+        self._control.send("gone", target, held.step.source, held.step.why)
+
+    def _has_parent(self, held: _Held) -> bool:
+        parent = held.path.rpartition("/")[0]
+        if not parent:
+            return True
+        try:
+            os.close(files.openat2(self._build.trees[held.step.source], parent, os.O_PATH, _RESOLVE))
+        except OSError:
+            return False
+        return True
+
+    def _lost(self, target: str, held: _Held, now: float) -> None:
+        # Digests wait until the mount is back: reading takes time, and the window is open meanwhile.
+        if target not in self.missing:
+            before = _digest(held.readable)
+            self.missing[target] = (now, before)
+            self._control.send("lost", target, before)
+
+    def _restored(self, target: str, held: _Held) -> None:
+        since, before = self.missing.pop(target)
+        window = time.monotonic() - since
+        fresh = held._replace(readable=self._readable(held.step))
+        self._held[target] = fresh
+        self._control.send("restored", target, before, _digest(fresh.readable), window)
+        if held.readable >= 0:
+            os.close(held.readable)
+
+    def _restore(self, held: _Held, place: int) -> None:
+        if held.step.verb == "pin":
+            steps.mount_over(place, place, steps.SAFE, held.step.target)
+        elif held.step.verb == "protect":
+            self._protect(held, place)
+        else:
+            self._hide(held, place)
+
+    def _protect(self, held: _Held, place: int) -> None:
+        kept = self._build.kept[held.step.source]
+        source = files.openat2(kept, held.path, os.O_PATH | os.O_NOFOLLOW, _RESOLVE)
+        try:
+            steps.mount_over(place, source, steps.READ_ONLY, held.step.target)
+        finally:
+            os.close(source)
+
+    def _hide(self, held: _Held, place: int) -> None:
+        if files.kind(os.fstat(place).st_mode) != "folder":
+            steps.hide_file(self._build.root, place, held.step.target)
+            return
+        source = self._build.inside(EMPTY_FOLDER)
+        steps.mount_over(place, source, steps.READ_ONLY, held.step.target)
+        os.close(source)
+
+
+def _digest(fd: int) -> str:
+    if fd < 0:
+        return ""
+    try:
+        return trees.digest_tree(fd).hex
+    except OSError as error:
+        return f"unreadable ({error.strerror})"
+
+
+def slave_path(master: int) -> str:
+    """Unlock a pty and name its slave in /dev/pts (ioctl_tty(2), TIOCSPTLCK and TIOCGPTN)."""
+    fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
+    (number,) = struct.unpack("i", fcntl.ioctl(master, _TIOCGPTN, bytes(4)))
+    return f"/dev/pts/{number}"
+
+
+_TIOCSPTLCK: Final = 0x40045431
+_TIOCGPTN: Final = 0x80045430
+"""<asm-generic/ioctls.h>; termios has them from Python 3.13 on."""

@@ -1,0 +1,159 @@
+"""From options to a plan, and from a plan to an exit code: survey → plan → refuse or show losses → session →
+supervise.
+"""
+
+import os
+import sys
+
+from jail import __version__
+from jail.errors import EXIT_CANNOT_ISOLATE, JailError, printable
+from jail.kernel import cache, files, filters, netlink
+from jail.launch import keeper, outcome, places, survey, watchlist
+from jail.launch.outcome import Outcome
+from jail.launch.supervise import Supervisor
+from jail.ledger.place import Session, new_session
+from jail.light import TYPE_CHECKING, Mapping, NamedTuple
+from jail.plan.build import build
+from jail.plan.steps import Plan
+from jail.policy.flags import with_flags
+from jail.policy.load import load
+from jail.policy.value import Policy
+
+if TYPE_CHECKING:
+    from jail.launch.record import Record
+
+
+class Options(NamedTuple):
+    """The options of `run` and `plan`, as given; the names are those of cli/options.py."""
+
+    policy: str = "overnight"
+    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    timeout: str | None = None
+    workspace: str = ""
+    status_file: str = ""
+    json: bool = False
+
+
+class Prepared(NamedTuple):
+    """Everything that one run is made of, before anything was done."""
+
+    policy: Policy
+    plan: Plan
+    own: places.Own
+    identities: dict[str, files.Identity]
+    watched: tuple[watchlist.Place, ...]
+
+
+def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
+    """The plan of one run; asks the host, changes nothing but the cache. Raises JailError."""
+    caller = survey.caller_from(environ, options.workspace)
+    own = places.own(environ, caller.home)
+    policy = with_flags(
+        load(options.policy, own.cache, caller.home),
+        write=options.write,
+        read=options.read,
+        hide=options.hide,
+        env=options.env,
+        timeout=options.timeout,
+        home=caller.home,
+        cwd=caller.folder,
+    )
+    facts, identities = survey.survey(policy, caller, own)
+    watched = watchlist.places(facts.watch_folders, facts.absent, facts.guarded)
+    return Prepared(policy, build(policy, facts, command), own, identities, watched)
+
+
+def refused(prepared: Prepared) -> JailError | None:
+    """The error of a plan with a loss that its policy does not accept, or None."""
+    losses = [loss for loss in prepared.plan.losses if loss.name not in prepared.policy.accept]
+    if not losses:
+        return None
+    names = ", ".join(f'"{loss.name}"' for loss in losses)
+    return JailError(
+        f"this host cannot give a wall: {'; '.join(f'{loss.name}: {loss.what}' for loss in losses)}",
+        where=f"policy {prepared.policy.name}, accept.losses",
+        hint=f"{losses[0].remedy}; or accept it in a policy of yours: [accept] losses = [{names}]",
+        code=EXIT_CANNOT_ISOLATE,
+    )
+
+
+def run(options: Options, command: tuple[str, ...]) -> int:
+    """Run `command` inside and return jail's exit code; the story of `jail run`. Raises JailError."""
+    session_id = ""
+    found = Outcome(0, outcome.REFUSED)
+    try:
+        prepared = prepare(options, command, os.environ)
+        problem = refused(prepared)
+        if problem is not None:
+            raise problem
+        session = new_session(prepared.own.state)
+        session_id = session.id
+        found = _supervised(prepared, session)
+    except JailError as error:
+        found = _of_error(error)
+        raise
+    finally:
+        if options.status_file:
+            outcome.write_status(options.status_file, found, session_id)
+    return found.code
+
+
+def _of_error(error: JailError) -> Outcome:
+    reason = outcome.REFUSED if error.code == EXIT_CANNOT_ISOLATE else outcome.FAILED
+    return Outcome(error.code, reason, 0, error.message)
+
+
+def _supervised(prepared: Prepared, session: Session) -> Outcome:
+    """The run between its first and its last entry."""
+    cached = prepared.own.cache
+    built_from = keeper.BuiltFrom(_loopback(cached), filters.compiled(cached), prepared.identities)
+    supervisor = Supervisor(prepared.plan, built_from)
+    found: Outcome | None = None
+    try:
+        found = supervisor.run(lambda: _opened(prepared, session))
+        if supervisor.record is not None:
+            supervisor.record.finish()
+    except JailError as error:
+        found = _of_error(error)
+        raise
+    finally:
+        if found is not None and supervisor.record is not None:
+            supervisor.record.end(found)
+    _summarise(found, supervisor.record, session)
+    return found
+
+
+def _opened(prepared: Prepared, session: Session) -> "Record":
+    """The ledger with its first entry. Imported here: another process builds the walls meanwhile."""
+    from jail.launch.record import Record
+
+    record = Record(prepared.plan, prepared.policy, prepared.watched, session)
+    record.start()
+    return record
+
+
+def _loopback(folder: str) -> bytes:
+    """The message that brings up `lo`, from the cache or from pyroute2."""
+    makers = cache.generation(os.path.dirname(os.path.abspath(netlink.__file__)), ("netlink.py",))
+    key = cache.key("loopback", __version__, makers)
+    kept = cache.read(folder, "netlink-loopback", key)
+    if kept is None:
+        kept = netlink.loopback_up()
+        cache.write(folder, "netlink-loopback", key, kept)
+    return kept
+
+
+def _summarise(found: Outcome, record: "Record | None", session: Session) -> None:
+    """One line when there is something to say that the exit code alone does not."""
+    said = []
+    if found.reason not in (outcome.EXITED, outcome.NOT_EXECUTED):
+        said.append(found.reason)
+    if found.detail and found.reason != outcome.NOT_EXECUTED:
+        said.append(found.detail)
+    if record is not None and record.swept:
+        said.append(f"{record.swept} protected paths were made inside and moved away")
+    if said:
+        sys.stderr.write(printable(f"jail: {'; '.join(said)}; session {session.id}") + "\n")

@@ -1,0 +1,304 @@
+"""The supervisor: relays bytes and signals, keeps the ledger, and says how the run ended.
+
+Rule: one thread, one poll loop. The processes, and who speaks to whom:
+
+    supervisor (host) ── keeper (jail's user and mount namespaces) ── init (process 1) ── command
+        └── guard of the terminal (host), only when there is one
+
+    build      `failed` from any of them, or `probes` from the command's process: when the ledger has both
+               first entries, and only then, the supervisor writes the byte that lets the command's exec
+               happen
+    while      bytes both ways by relay.Part; signals as orders to init; `lost` and `restored` from the
+    keeper;
+               the sweep by inotify
+    end        `exit` from init; the keeper ends; what is left in the pipes is delivered
+
+The death of any of them is the death of all that is inside: keeper and init have parent-death signals, and
+the supervisor's end of the orders pipe closes with it.
+"""
+
+import os
+import select
+import sys
+import time
+
+from jail.errors import (
+    EXIT_CANNOT_ISOLATE,
+    EXIT_JAIL,
+    EXIT_NOT_EXECUTABLE,
+    EXIT_NOT_FOUND,
+    EXIT_SIGNAL_BASE,
+    EXIT_TIMEOUT,
+    JailError,
+    printable,
+)
+from jail.launch import init, keeper, outcome
+from jail.launch.outcome import Outcome
+from jail.launch.processes import Processes
+from jail.launch.streams import Streams
+from jail.light import TYPE_CHECKING, Callable, Final, signal
+from jail.plan.steps import Plan
+
+if TYPE_CHECKING:
+    from jail.launch.record import Record
+
+SETUP_LIMIT: Final = 60.0
+"""Seconds until a build that does not end is given up: a file system that hangs must not hang an overnight
+loop.
+"""
+GRACE: Final = 10.0
+"""Seconds between SIGTERM and the end of everything, once the time of the command is over."""
+FOR_GROUP: Final = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGCONT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+FOR_PROCESS: Final = (signal.SIGTERM,)
+"""A terminal signals a group (termios(3)), kill(1) one process; each is passed on as it would have come."""
+ENDING: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
+
+_Values = tuple[object, ...]
+_Fds = tuple[int, ...]
+
+
+class Supervisor:
+    """One run, from the fork of the keeper to the outcome. `record` is there once the ledger is."""
+
+    def __init__(self, plan: Plan, built_from: keeper.BuiltFrom) -> None:
+        self._plan = plan
+        self._built_from = built_from
+        self._streams = Streams(plan)
+        self._processes = Processes()
+        self.record: Record | None = None
+        self._outcome: Outcome | None = None
+        self._note = ""
+        self._running = False
+        self._time_is_over = False
+        self._deadline = time.monotonic() + SETUP_LIMIT
+        self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def run(self, open_record: "Callable[[], Record]") -> Outcome:
+        """Build, run, end; leaves nothing inside alive, however it ends.
+
+        `open_record` opens the ledger and writes its first entry; it is called when the build is under way,
+        since both take their time, and nothing is executed before it has returned. Raises JailError when the
+        walls could not be built, or the ledger not be written.
+        """
+        try:
+            self._streams.start_guard()
+            self._processes.start(self._plan, self._built_from, self._streams)
+            self._streams.forked()
+            self._catch_signals()
+            self.record = open_record()
+            self._loop(self.record)
+        finally:
+            self._end()
+        found = self._outcome or Outcome(EXIT_JAIL, outcome.FAILED, 0, "process 1 of the jail was killed")
+        if self._time_is_over:
+            found = found._replace(code=EXIT_TIMEOUT, reason=outcome.TIMEOUT)
+        return found._replace(detail=found.detail or self._note or self._streams.problem())
+
+    def _catch_signals(self) -> None:
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in (*FOR_GROUP, *FOR_PROCESS, signal.SIGWINCH):
+            # What the caller had ignored (nohup, a background job) stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _only_wake)
+
+    def _loop(self, record: "Record") -> None:
+        while self._outcome is None:
+            wanted, timeout = self._interests(record)
+            poller = select.poll()
+            for fd, mask in wanted.items():
+                poller.register(fd, mask)
+            for fd, mask in poller.poll(timeout):
+                if not self._handle(record, fd, mask):
+                    return
+            self._check_time(record)
+
+    def _interests(self, record: "Record") -> tuple[dict[int, int], float | None]:
+        wanted = {self._processes.control.fileno(): select.POLLIN, self._wake: select.POLLIN}
+        if self._running:
+            wanted[record.fileno()] = select.POLLIN
+        waits = [self._deadline - time.monotonic()] if self._deadline else []
+        for part in self._streams.parts:
+            for fd, mask in part.interests():
+                wanted[fd] = wanted.get(fd, 0) | mask
+            if part.timeout is not None:
+                waits.append(part.timeout)
+        return wanted, max(0.0, min(waits)) * 1000 + 1 if waits else None
+
+    def _handle(self, record: "Record", fd: int, mask: int) -> bool:
+        """Act on one event; False when everything inside has ended."""
+        if fd == self._processes.control.fileno():
+            message = self._processes.control.receive()
+            if message is None:
+                return False
+            tag, values, fds = message
+            _HEARD[tag](self, record, values, fds)
+        elif fd == self._wake:
+            for number in os.read(self._wake, 4096):
+                self._signalled(number)
+        elif fd == record.fileno():
+            record.take_away()
+        else:
+            for part in self._streams.parts:
+                part.ready(fd, mask)
+        return True
+
+    def _failed(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        at, text, by_the_kernel = values
+        if self._running:
+            self._outcome = Outcome(EXIT_JAIL, outcome.FAILED, 0, f"{at}: {text}")
+            raise JailError(
+                f"a wall could not be kept, so the run was ended: {at}",
+                where=str(text),
+                hint="everything inside is dead; look at what an action on the host did to the workspace",
+            )
+        code = EXIT_CANNOT_ISOLATE if by_the_kernel else EXIT_JAIL
+        self._outcome = Outcome(code, outcome.REFUSED, 0, f"{at}: {text}")
+        raise JailError(
+            f"the walls could not be built: {at}",
+            where=str(text),
+            hint="run `jail doctor`: it names what this host lacks and how to mend it",
+            code=code,
+        )
+
+    def _process_1_started(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        self._processes.process_1 = int(str(values[0]))
+
+    def _got_terminal(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        self._streams.open_terminal(fds[0])
+        record.hold_messages()
+
+    def _probed(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        found: tuple[tuple[str, bool, str], ...] = values[0]  # type: ignore[assignment]  # probes.Result, each
+        record.probes(list(found))
+        open_walls = "; ".join(f"{name} ({met})" for name, held, met in found if not held)
+        if open_walls:
+            self._outcome = Outcome(EXIT_CANNOT_ISOLATE, outcome.REFUSED, 0, open_walls)
+            raise JailError(
+                f"a wall does not hold: {open_walls}",
+                where="probes before the command's start",
+                hint="run `jail doctor`; nothing was executed",
+                code=EXIT_CANNOT_ISOLATE,
+            )
+        record.running()
+        self._running = True
+        self._deadline = time.monotonic() + self._plan.timeout if self._plan.timeout else 0.0
+        self._streams.enter()
+        self._processes.go()
+
+    def _not_executed(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        number, missing = values
+        program = self._plan.command[0]
+        self._note = f"{program}: {os.strerror(int(str(number)))}"
+        hint = ""
+        if missing and "/" in program and os.path.exists(program):
+            hint = " (it is there, but not visible inside: give its folder with --read)"
+        elif missing:
+            hint = " (inside the jail)"
+        sys.stderr.write(printable(f"jail: {self._note}{hint}") + "\n")
+        code = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
+        self._outcome = Outcome(code, outcome.NOT_EXECUTED, 0, self._note)
+
+    def _exited(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        status, cpu, peak = values
+        self._outcome = outcome.of_status(int(str(status)), float(str(cpu)), int(str(peak)))
+
+    def _lost(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        path, before = map(str, values)
+        record.lost(path, before)
+
+    def _restored(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        path, before, after, window = values
+        record.restored(str(path), str(before), str(after), float(str(window)))
+
+    def _gone(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        path, tree, reason = map(str, values)
+        record.gone(path, tree, reason)
+
+    def _signalled(self, number: int) -> None:
+        if number == signal.SIGWINCH:
+            self._streams.resized()
+        elif self._running:
+            self._processes.order(init.TO_PROCESS if number in FOR_PROCESS else init.TO_GROUP, number)
+        elif number in ENDING:
+            code = EXIT_SIGNAL_BASE + number
+            self._outcome = Outcome(code, outcome.KILLED, number, "before the command started")
+
+    def _check_time(self, record: "Record") -> None:
+        if not self._deadline or time.monotonic() < self._deadline or self._outcome is not None:
+            return
+        if not self._running:
+            raise JailError(
+                f"the walls were not built within {SETUP_LIMIT:.0f} s",
+                where="launch",
+                hint="a file system that does not answer? look at the folders of `jail plan`",
+            )
+        if self._time_is_over:
+            self._outcome = Outcome(EXIT_TIMEOUT, outcome.TIMEOUT, signal.SIGKILL)
+            return
+        self._time_is_over = True
+        record.limit("timeout", f"{self._plan.timeout:g} s")
+        self._deadline = time.monotonic() + GRACE
+        self._processes.order(init.TO_PROCESS, signal.SIGTERM)
+
+    def _end(self) -> None:
+        """Nothing inside lives on; then the last output, the last words, and the terminal as it was."""
+        found = self._outcome
+        self._processes.end(kill=found is None or found.reason not in (outcome.EXITED, outcome.NOT_EXECUTED))
+        self._hear_last_words()
+        signal.set_wakeup_fd(-1)
+        self._deliver()
+        self._streams.restore(killed=found is None or found.signal != 0 or self._time_is_over)
+        if self.record is not None:
+            self.record.say()
+
+    def _deliver(self) -> None:
+        """What is left in the pipes goes to its reader, at his pace; a signal ends the waiting."""
+        for number in ENDING:
+            signal.signal(number, _enough)
+        try:
+            self._streams.deliver()
+        except _EnoughError:
+            self._note = "output was lost: a signal came while it waited for its reader"
+
+    def _hear_last_words(self) -> None:
+        """What the keeper said while it ended: mounts lost and restored in the last moments belong in the
+        ledger.
+        """
+        while (message := self._processes.control.receive()) is not None:
+            tag, values, fds = message
+            if tag in ("lost", "restored", "gone") and self.record is not None:
+                _HEARD[tag](self, self.record, values, fds)
+        self._processes.control.close()
+
+
+class _EnoughError(Exception):
+    """A signal while the last output is delivered: the caller will not wait for it."""
+
+
+def _enough(number: int, frame: object) -> None:  # noqa: ARG001 - as signal(7) has handlers
+    raise _EnoughError
+
+
+def _only_wake(number: int, frame: object) -> None:
+    """The number arrives through the wake-up fd (signal.set_wakeup_fd)."""
+
+
+_HEARD: Final = {
+    "failed": Supervisor._failed,
+    "init": Supervisor._process_1_started,
+    "terminal": Supervisor._got_terminal,
+    "probes": Supervisor._probed,
+    "not-executed": Supervisor._not_executed,
+    "exit": Supervisor._exited,
+    "lost": Supervisor._lost,
+    "restored": Supervisor._restored,
+    "gone": Supervisor._gone,
+}
+"""Every message that the supervisor understands; any other is a defect and ends the run by KeyError."""

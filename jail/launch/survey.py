@@ -1,0 +1,302 @@
+"""The survey: what is true of this host and of this caller, gathered once for each run.
+
+Rule: everything that a plan depends on is looked at here and nowhere later, in the host's view, before any
+fork; what is opened later must still be the inode that was seen here (`identities`). Nothing in the workspace
+is run or trusted.
+"""
+
+import os
+import pwd
+import resource
+
+from jail.errors import EXIT_CANNOT_ISOLATE, JailError
+from jail.kernel import files, landlock, walk
+from jail.launch import gitidentity, gitlayout, places
+from jail.light import Final, Mapping, NamedTuple
+from jail.plan import inside, protected
+from jail.plan.facts import Facts, Guarded, Place, Repository
+from jail.plan.paths import beneath, between
+from jail.policy.value import Policy
+
+STRANGER: Final = 60600
+"""The uid and gid that stand in for root on a root-owned workspace: in the range that no distribution gives
+out (60578-61183, systemd's UIDS-GIDS), so that no other process of the host has it.
+"""
+SHELLS: Final = ("/bin/bash", "/bin/sh")
+
+
+class Caller(NamedTuple):
+    """Who started jail, and where: `home` is canonical, `folder` current, `workspace` as given."""
+
+    environ: Mapping[str, str]
+    home: str
+    folder: str
+    workspace: str
+
+
+def survey(policy: Policy, caller: Caller, own: places.Own) -> tuple[Facts, dict[str, files.Identity]]:
+    """The facts of this run, and the inode of each place that may be given."""
+    workspace = look(caller.workspace)
+    uid, gid, idmap_from = _who(workspace)
+    write = tuple(look(_rule(path, caller, workspace.real)) for path in policy.write)
+    path = tuple(_path_entry(entry) for entry in caller.environ.get("PATH", "").split(":"))
+    person = gitidentity.personal(caller.home, caller.environ, own.cache)
+    layout = (
+        gitlayout.read(workspace.real, caller.home, person.hooks_path)
+        if workspace.real_kind == "folder"
+        else None
+    )
+    present, absent = _protected(workspace.real, layout)
+    found = _writable_trees(workspace, write)
+    present += _sources_in(workspace.real, policy)
+    absent += _absent_commands(workspace.real, path)
+    facts = Facts(
+        uid=uid,
+        gid=gid,
+        user=_user_name(uid),
+        launcher=os.geteuid(),
+        idmap_from=idmap_from,
+        home=caller.home,
+        shell=next((shell for shell in SHELLS if os.path.exists(shell)), "/bin/sh"),
+        workspace=workspace,
+        folder=_folder(caller.folder, workspace.real),
+        system=_system(policy.system),
+        write=write,
+        read=tuple(look(_rule(path, caller, workspace.real)) for path in policy.read),
+        hide=tuple(look(_rule(path, caller, workspace.real)) for path in policy.hide),
+        path=path,
+        toolchains=tuple(_siblings(path, caller.home)),
+        repository=_repository(layout),
+        guarded=tuple(present),
+        absent=tuple(absent),
+        watch_folders=(workspace.real, *(layout.roots if layout is not None else ())),
+        sockets=found[0],
+        hardlinked=found[1],
+        own=places.own_paths(own),
+        credentials=places.credentials(caller.home),
+        devices=tuple(name for name in os.listdir("/dev")),
+        proc=tuple(name for name in os.listdir("/proc") if not name.isdigit()),
+        environment=tuple(sorted(caller.environ.items())),
+        identity=(person.name or _user_name(uid), person.email or f"{_user_name(uid)}@{inside.HOSTNAME}"),
+        kernel=os.uname().release,
+        machine=os.uname().machine,
+        landlock=landlock.abi(),
+        open_files_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+    )
+    return facts, _identities(facts)
+
+
+def _system(paths: tuple[str, ...]) -> tuple[Place, ...]:
+    known: dict[str, str] = {}
+    found = (look(path, known) for path in paths)
+    return tuple(place for place in found if place.kind != "absent")
+
+
+def caller_from(environ: Mapping[str, str], workspace: str) -> Caller:
+    """The caller as the process finds it; a home that is no folder of its own counts as none."""
+    try:
+        folder = os.getcwd()
+    except OSError as error:
+        raise JailError(
+            "the current folder is gone", where=f"getcwd: {error.strerror}", hint="cd to a folder that exists"
+        ) from error
+    home = environ.get("HOME", "")
+    if not home.startswith("/"):
+        home = _passwd_home()
+    return Caller(
+        environ, os.path.realpath(home), os.path.realpath(folder), os.path.abspath(workspace or folder)
+    )
+
+
+def _passwd_home() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        raise JailError(
+            "there is no home folder", where="HOME", hint="set HOME to your home folder"
+        ) from None
+
+
+def look(given: str, known: dict[str, str] | None = None) -> Place:
+    """What is at an absolute path, each symlink resolved. `known`: folders resolved before; added to."""
+    head, _, name = given.rpartition("/")
+    known = {} if known is None else known
+    folder = known.get(head) or known.setdefault(head, os.path.realpath(head or "/"))
+    path = f"{folder.rstrip('/')}/{name}" if name else "/"
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return Place(given, path, "absent", "")
+    kind = files.kind(found.st_mode)
+    real = path
+    if kind == "symlink":
+        real = os.path.realpath(path)
+        try:
+            found = os.lstat(real)
+        except OSError:
+            return Place(given, path, kind, "")
+    return Place(given, path, kind, real, files.kind(found.st_mode), found.st_dev, found.st_ino, found.st_uid)
+
+
+def _rule(path: str, caller: Caller, workspace: str) -> str:
+    """A path of the policy made absolute: `~` is the home folder, a relative one lies in the workspace."""
+    if path == "~" or path.startswith("~/"):
+        return caller.home + path[1:]
+    return os.path.normpath(os.path.join(workspace, path))
+
+
+def _who(workspace: Place) -> tuple[int, int, int]:
+    """The uid and gid of the command, and whose files are mapped to it (-1: nobody's)."""
+    uid, gid = os.geteuid(), os.getegid()
+    if uid != 0:
+        return uid, gid, -1
+    if workspace.owner > 0:
+        found = os.stat(workspace.real)
+        if found.st_gid == 0:
+            return found.st_uid, _group_of(found.st_uid), -1
+        return found.st_uid, found.st_gid, -1
+    return STRANGER, STRANGER, 0
+
+
+def _group_of(uid: int) -> int:
+    try:
+        return pwd.getpwuid(uid).pw_gid or uid
+    except KeyError:
+        return uid
+
+
+def _user_name(uid: int) -> str:
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return "agent"
+    plain = name.isascii() and name.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    return name if plain and name not in ("root", "nobody") else "agent"
+
+
+def _folder(current: str, workspace: str) -> str:
+    inside = current == workspace or current.startswith(workspace.rstrip("/") + "/")
+    return current if inside else workspace
+
+
+def _path_entry(entry: str) -> Place:
+    return look(os.path.normpath(entry)) if entry.startswith("/") else Place(entry, "", "absent", "")
+
+
+_PREFIX_PARTS: Final = ("lib", "lib64", "libexec", "share", "include", "pyvenv.cfg")
+"""What programs of `PREFIX/bin` need beside it, by the Filesystem Hierarchy Standard (4.11)."""
+
+
+def _siblings(path: tuple[Place, ...], home: str) -> list[Place]:
+    """The rest of each PATH folder's prefix that is one toolchain's; ~/.local, shared by all, is none."""
+    found: list[Place] = []
+    for place in path:
+        prefix, _, name = place.real.rpartition("/")
+        if (
+            name not in ("bin", "sbin", "shims")
+            or prefix in ("", home, f"{home}/.local")
+            or prefix.startswith("/usr")
+        ):
+            continue
+        if name == "shims":
+            found.append(look(prefix)._replace(given="what the PATH folder's shims start"))
+            continue
+        for part in _PREFIX_PARTS:
+            beside = look(f"{prefix}/{part}")
+            if beside.real_kind in ("file", "folder"):
+                found.append(beside._replace(given=f"belongs to the PATH folder {place.given}"))
+    return found
+
+
+def _repository(layout: "gitlayout.GitLayout | None") -> Repository | None:
+    if layout is None:
+        return None
+    return Repository(layout.gitdir, layout.commondir, layout.untrusted)
+
+
+def _protected(workspace: str, layout: "gitlayout.GitLayout | None") -> tuple[list[Guarded], list[Guarded]]:
+    """Protected paths of the workspace and its git dirs: those that are there, with what their symlinks lead
+    to, and the absent.
+    """
+    listings = {
+        folder: _names(f"{workspace}/{folder}".rstrip("/")) for folder in protected.folders("workspace")
+    }
+    split = protected.split("workspace", listings)
+    present: list[Guarded] = []
+    for name, row in split.present:
+        if row.name == ".git":
+            continue
+        place = look(f"{workspace}/{name}")
+        present.append(Guarded(place.path, place.kind, row.reason))
+        if place.kind == "symlink" and place.real_kind in ("file", "folder"):
+            present.append(Guarded(place.real, place.real_kind, f"{name} leads there: {row.reason}"))
+    absent = [
+        Guarded(f"{workspace}/{row.name}", "absent", row.reason)
+        for row in split.absent
+        if row.name != ".git" or layout is None or layout.kind == "bare"
+    ]
+    if layout is not None:
+        present += layout.protected
+        absent += layout.absent
+    return present, absent
+
+
+def _sources_in(workspace: str, policy: Policy) -> list[Guarded]:
+    """Policy files that lie in the workspace: the command must not write the rules of the next run."""
+    found = (look(file) for file, _ in policy.sources if beneath(file, workspace))
+    return [Guarded(place.real, place.real_kind, "the policy of this run") for place in found if place.real]
+
+
+def _absent_commands(workspace: str, path: tuple[Place, ...]) -> list[Guarded]:
+    """PATH folders in the workspace that are not there: what is put there would run on the host."""
+    gone = [place for place in path if place.kind == "absent" and place.path]
+    reason = "a PATH folder of the host: what is put here would run there as a command"
+    return [Guarded(place.path, "absent", reason) for place in gone if beneath(place.path, workspace)]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _writable_trees(workspace: Place, write: tuple[Place, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sockets, and files with a second name elsewhere, in the trees that the command may write."""
+    sockets: list[str] = []
+    hardlinked: list[str] = []
+    for place in (workspace, *write):
+        if place.real_kind != "folder":
+            continue
+        fd = files.open_path(place.real)
+        try:
+            readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
+        except PermissionError as error:
+            raise JailError(
+                f"the folder {place.real} cannot be read",
+                where=str(error),
+                hint="give yourself the permission",
+                code=EXIT_CANNOT_ISOLATE,
+            ) from error
+        finally:
+            os.close(fd)
+        try:
+            found = walk.survey(readable)
+        finally:
+            os.close(readable)
+        sockets += [f"{place.real}/{path}" for path in found.sockets]
+        hardlinked += [f"{place.real}/{path}" for path in found.hardlinked]
+    return tuple(sockets), tuple(hardlinked)
+
+
+def _identities(facts: Facts) -> dict[str, files.Identity]:
+    places_seen = (facts.workspace, *facts.system, *facts.write, *facts.read, *facts.path, *facts.toolchains)
+    return {place.real: files.Identity(place.device, place.inode) for place in places_seen if place.real}
+
+
+def enclosing_repository(workspace: str) -> str:
+    """A repository above the workspace, whose git folder is therefore not given; "" when there is none."""
+    if os.path.lexists(f"{workspace}/.git"):
+        return ""
+    above = [*between(workspace, "/")]
+    return next((folder for folder in reversed(above) if os.path.lexists(f"{folder}/.git")), "")

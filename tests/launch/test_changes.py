@@ -1,0 +1,138 @@
+"""Files that run by themselves and changed during a run: listed, whatever the program did to hide it."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from jail.launch import changes
+from jail.launch.changes import Changed
+
+GIT = "/usr/bin/git"
+
+
+def git(*arguments: str, cwd: Path) -> None:
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run([GIT, *arguments], cwd=cwd, env=env, check=True, capture_output=True)
+
+
+def changed(top: Path, since: int, **bounds: int) -> list[Changed]:
+    fd = os.open(top, os.O_RDONLY)
+    try:
+        return list(changes.auto_exec_changes(fd, since, **bounds))
+    finally:
+        os.close(fd)
+
+
+def start() -> int:
+    """A launch: what was written before is older, what is written after is newer, whatever the tick."""
+    time.sleep(0.03)
+    now = time.time_ns()
+    time.sleep(0.03)
+    return now
+
+
+def paths(rows: list[Changed]) -> list[str]:
+    return [row.path for row in rows]
+
+
+def test_new_and_changed_files_are_listed_with_their_digest_and_old_ones_are_not(tmp_path: Path) -> None:
+    for name in ("Makefile", "setup.py", "main.py"):
+        (tmp_path / name).write_text("old")
+    since = start()
+    (tmp_path / "Makefile").write_text("abc")
+    (tmp_path / "main.py").write_text("new")
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / "deep/er/conftest.py").write_text("new")
+    rows = changed(tmp_path, since)
+    assert paths(rows) == ["Makefile", "deep/er/conftest.py"]
+    assert rows[0].digest == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert rows[0].reason == "make runs it"
+
+
+def test_a_time_set_back_does_not_hide_a_change(tmp_path: Path) -> None:
+    since = start()
+    (tmp_path / "Makefile").write_text("new")
+    os.utime(tmp_path / "Makefile", ns=(0, 0))
+    assert paths(changed(tmp_path, since)) == ["Makefile"]
+
+
+def test_a_rename_over_it_and_a_symlink_are_changes(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("x")
+    since = start()
+    os.rename(tmp_path / "other", tmp_path / "Makefile")
+    (tmp_path / "package.json").symlink_to("/dev/null")
+    rows = changed(tmp_path, since)
+    assert [(row.path, row.kind) for row in rows] == [("Makefile", "file"), ("package.json", "symlink")]
+    assert len(rows[1].digest) == 64
+
+
+def test_a_folder_that_the_table_names_is_listed_when_it_was_moved_there(tmp_path: Path) -> None:
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sample/tasks.json").write_text("old")
+    since = start()
+    os.rename(tmp_path / "sample", tmp_path / ".vscode")
+    assert ".vscode" in paths(changed(tmp_path, since))
+
+
+def test_nested_repositories_with_something_to_run_are_listed_whatever_their_name(tmp_path: Path) -> None:
+    since = start()
+    git("init", "plain", cwd=tmp_path)
+    git("init", "evil", cwd=tmp_path)
+    git("config", "core.fsmonitor", "./x", cwd=tmp_path / "evil")
+    (tmp_path / "evil/.git/hooks/post-checkout").write_text("#!/bin/sh\n")
+    git("init", "--bare", "odd-name", cwd=tmp_path)
+    git("config", "core.sshCommand", "./x", cwd=tmp_path / "odd-name")
+    rows = {row.path: row.reason for row in changed(tmp_path, since)}
+    assert set(rows) == {"evil/.git/config", "evil/.git/hooks/post-checkout", "odd-name/config"}
+    assert "core.fsmonitor" in rows["evil/.git/config"]
+    assert "core.sshcommand" in rows["odd-name/config"]
+
+
+def test_a_rebase_that_was_left_open_is_listed(tmp_path: Path) -> None:
+    since = start()
+    (tmp_path / ".git/rebase-merge").mkdir(parents=True)
+    (tmp_path / ".git/rebase-merge/git-rebase-todo").write_text("exec evil\n")
+    assert paths(changed(tmp_path, since)) == [".git/rebase-merge/git-rebase-todo"]
+
+
+def test_installed_packages_are_one_row_with_their_number(tmp_path: Path) -> None:
+    since = start()
+    for number in range(30):
+        package = tmp_path / f"web/node_modules/p{number}"
+        package.mkdir(parents=True)
+        (package / "package.json").write_text("{}")
+    (tmp_path / "web/package.json").write_text("{}")
+    rows = changed(tmp_path, since)
+    assert paths(rows) == ["web/package.json", "web/node_modules"]
+    assert rows[1].reason.startswith("30 changed files")
+
+
+def test_rows_past_the_bound_are_counted(tmp_path: Path) -> None:
+    since = start()
+    for number in range(10):
+        (tmp_path / f"{number}.mk").write_text("x")
+    rows = changed(tmp_path, since, rows=4)
+    assert len(rows) == 5
+    assert rows[-1] == Changed("", "more", "6 more such files changed", "")
+
+
+def test_hostile_names_and_pipes_are_listed_and_not_opened(tmp_path: Path) -> None:
+    since = start()
+    for name in ("-rf", "new\nline", "\udcff"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Makefile").write_text("x")
+    os.mkfifo(tmp_path / "Jenkinsfile")
+    rows = changed(tmp_path, since)
+    assert set(paths(rows)) == {"-rf/Makefile", "new\nline/Makefile", "\udcff/Makefile", "Jenkinsfile"}
+    assert next(row for row in rows if row.path == "Jenkinsfile").digest == ""
+
+
+def test_a_tree_past_the_bound_says_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "ENTRIES", 3)
+    since = start()
+    for number in range(10):
+        (tmp_path / f"{number}").write_text("x")
+    assert changed(tmp_path, since)[0].reason.startswith("not looked at from here on")
