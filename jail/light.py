@@ -1,9 +1,9 @@
 """What the launch path takes from typing, collections.abc, contextlib and signal, without their price.
 
 Rule: `import typing` alone costs as much as a whole bare interpreter (it brings re, enum, functools and
-contextlib), and `signal` brings enum; a launch must feel like nothing. Type checkers see the real ones; at run
-time there are the abstract classes that the interpreter has loaded already, the C half of signal, and a small
-NamedTuple with the parts that jail uses: positional and keyword construction, defaults, `_fields`,
+contextlib), and `signal` brings enum; a launch must feel like nothing. Type checkers see the real ones; at
+run time there are the abstract classes that the interpreter has loaded already, the C half of signal, and a
+small NamedTuple with the parts that jail uses: positional and keyword construction, defaults, `_fields`,
 `_field_defaults`, `_make`, `_replace`, `_asdict`. tests/test_light.py holds it equal to the real one.
 """
 

@@ -1,0 +1,82 @@
+"""README and help are checked against the program."""
+
+import re
+
+import pytest
+
+from jail import errors
+from jail.cli.options import OPTIONS
+from jail.cli.table import COMMANDS
+from jail.plan.protected import PROTECTED
+from support.installed import CHECKOUT, Installed
+from support.jails import Jail
+
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_command_that_the_readme_shows_exists() -> None:
+    shown = set(re.findall(r"^    \$ jail ([a-z]+)", README, re.MULTILINE))
+    assert shown >= {"run", "plan", "sessions", "verify"}
+    assert shown <= set(COMMANDS)
+
+
+def test_every_option_that_the_readme_shows_exists() -> None:
+    known = {option.flag for option in OPTIONS}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) <= known
+
+
+def test_every_script_that_the_readme_shows_exists() -> None:
+    for script in set(re.findall(r"scripts/[a-z]+", README)):
+        assert (CHECKOUT / script).is_file(), script
+
+
+def test_every_exit_code_of_the_program_is_in_the_readme() -> None:
+    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    text = README.partition("## Exit codes")[2]
+    assert {code for code in codes if not re.search(rf"\b{code}\b", text)} == set()
+
+
+def test_the_protected_names_that_the_readme_lists_are_in_the_table() -> None:
+    names = {row.name for row in PROTECTED}
+    text = README.partition("In the workspace these are read-only")[2].partition("The table is")[0]
+    listed = {name.strip("`/") for name in re.findall(r"`[^`]+`", text)}
+    assert listed <= names, listed - names
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(jail: Jail, command: str) -> None:
+    done = jail.call(command, "--help")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Usage: jail ")
+    assert COMMANDS[command].rstrip(".").split()[0].lower() in done.stdout.lower()
+
+
+def test_help_lists_every_command_and_loads_none(jail: Jail) -> None:
+    done = jail.call("--help")
+    assert done.returncode == 0, done.stderr
+    assert all(f"  {name}" in done.stdout for name in COMMANDS)
+
+
+def test_version_is_the_packages(jail: Jail, installed: Installed) -> None:
+    from jail import __version__
+
+    assert jail.call("--version").stdout == f"jail {__version__}\n"
+    assert installed.command.name == "jail"
+
+
+WRONG = {
+    "an unknown command": (["nonsense"], "No such command"),
+    "an unknown option": (["run", "--nonsense", "--", "true"], "No such option"),
+    "no command to run": (["run", "--"], "Missing argument"),
+    "an unknown policy": (["run", "--policy", "nonsense", "--", "true"], "there is no shipped policy"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_call_says_what_is_wrong_and_what_to_do(jail: Jail, case: str) -> None:
+    arguments, expected = WRONG[case]
+    done = jail.call(*arguments)
+    assert done.returncode == errors.EXIT_USAGE
+    assert expected.lower() in done.stderr.lower()
+    assert "to do:" in done.stderr
+    assert "Traceback" not in done.stderr
