@@ -46,12 +46,41 @@ _ARCHITECTURES: Final = ("x86_64", "aarch64")
 class KernelError(OSError):
     """A system call that the kernel refused: `call` says which and on what, `errno` why."""
 
+    def __new__(cls, number: int, call: str) -> "KernelError":  # noqa: PYI034 - another class, at times
+        """As OSError does, give ENOENT and its kin the class that `except FileNotFoundError` catches."""
+        return super().__new__(_BY_ERRNO.get(number, cls), number, call)
+
     def __init__(self, number: int, call: str) -> None:
         super().__init__(number, os.strerror(number))
         self.call = call
 
     def __str__(self) -> str:
         return f"{self.call}: {self.strerror} ({errno.errorcode.get(self.errno or 0, self.errno)})"
+
+
+class _AbsentError(KernelError, FileNotFoundError):
+    pass
+
+
+class _ThereError(KernelError, FileExistsError):
+    pass
+
+
+class _DeniedError(KernelError, PermissionError):
+    pass
+
+
+class _NoFolderError(KernelError, NotADirectoryError):
+    pass
+
+
+_BY_ERRNO: Final[dict[int, type[KernelError]]] = {
+    errno.ENOENT: _AbsentError,
+    errno.EEXIST: _ThereError,
+    errno.EACCES: _DeniedError,
+    errno.EPERM: _DeniedError,
+    errno.ENOTDIR: _NoFolderError,
+}
 
 
 def number(name: str) -> int:

@@ -121,10 +121,9 @@ _STATX_SIZE: Final = 256
 _AT_SYMLINK_NOFOLLOW: Final = 0x100
 
 
-def is_mount_root(folder: int, path: str) -> bool:
-    """Whether `path` beneath the fd `folder` is where a mount begins (statx(2), STATX_ATTR_MOUNT_ROOT);
-    OSError when absent.
-    """
+def is_mount_root(fd: int, what: str) -> bool:
+    """Whether the O_PATH `fd` is where a mount begins (statx(2), STATX_ATTR_MOUNT_ROOT)."""
     buffer = ctypes.create_string_buffer(_STATX_SIZE)
-    libc.syscall(f"statx({path})", libc.number("statx"), folder, path, _AT_SYMLINK_NOFOLLOW, 0, buffer)
+    flags = _AT_EMPTY_PATH | _AT_SYMLINK_NOFOLLOW
+    libc.syscall(f"statx({what})", libc.number("statx"), fd, b"", flags, 0, buffer)
     return bool(int.from_bytes(buffer.raw[_STATX_ATTRIBUTES], "little") & _STATX_ATTR_MOUNT_ROOT)

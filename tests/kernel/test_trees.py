@@ -31,6 +31,7 @@ def fill(top: Path, names: list[str]) -> None:
     for name in names:
         (top / name).write_text("content of a" if name == "a" else "other")
     (top / "sub").mkdir()
+    (top / "sub2").mkdir()
     (top / "sub/file").write_text("x")
     (top / "link").symlink_to("/etc/shadow")
 
@@ -116,10 +117,11 @@ def test_equal_trees_have_equal_digests_whatever_the_order_they_were_made_in(tmp
         lambda top: os.chmod(top / "a", 0o755),
         lambda top: ((top / "link").unlink(), (top / "link").symlink_to("/etc/passwd")),
         lambda top: (top / "sub/file").rename(top / "file"),
+        lambda top: (top / "sub/file").rename(top / "sub2/file"),
         lambda top: (top / "empty").mkdir(),
         lambda top: ((top / "a").unlink(), (top / "a").mkdir()),
     ],
-    ids=["content", "name", "bits", "target", "place", "folder", "kind"],
+    ids=["content", "name", "bits", "target", "place", "other folder", "folder", "kind"],
 )
 def test_any_difference_gives_another_digest(tmp_path: Path, change: object) -> None:
     fill(tmp_path / "one", ["a", "b"])

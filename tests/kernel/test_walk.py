@@ -107,7 +107,9 @@ def test_wide_levels_above_deep_ones_are_all_met_on_the_way_back(tmp_path: Path,
     assert sum(1 for _ in walk.walk(opened)) == 600
 
 
-def test_a_folder_moved_away_during_the_walk_ends_only_its_own_branch(tmp_path: Path, opened: int) -> None:
+def test_a_folder_moved_away_during_the_walk_leads_it_neither_out_nor_astray(
+    tmp_path: Path, opened: int
+) -> None:
     deep = tmp_path / "tree"
     for level in range(60):
         deep = deep / f"{level}"
@@ -116,25 +118,32 @@ def test_a_folder_moved_away_during_the_walk_ends_only_its_own_branch(tmp_path: 
     (tmp_path / "tree/other").mkdir()
     (tmp_path / "tree/other/file").write_text("x")
     outside = tmp_path.parent / f"{tmp_path.name}-outside"
-    outside.mkdir()
-    (outside / "secret").write_text("x")
+    for number in range(20):
+        (outside / f"side{number}").mkdir(parents=True)
+        (outside / f"side{number}/secret").write_text("x")
+        (tmp_path / f"tree/0/1/side{number}").mkdir()
+        (tmp_path / f"tree/0/1/side{number}/plain").write_text("x")
     met = set()
     for entry in walk.walk(opened):
         met.add(entry.path)
         if entry.path.endswith("/59"):
             os.rename(tmp_path / "tree/0/1/2", outside / "moved")
     assert "tree/other/file" in met
+    assert {f"tree/0/1/side{number}/plain" for number in range(20)} <= met
     assert not any("secret" in path for path in met)
 
 
-def test_a_folder_swapped_for_a_symlink_during_the_walk_is_not_followed(tmp_path: Path, opened: int) -> None:
+@pytest.mark.parametrize("across", [False, True])
+def test_a_folder_swapped_for_a_symlink_during_the_walk_is_not_followed(
+    tmp_path: Path, opened: int, across: bool
+) -> None:
     outside = tmp_path.parent / f"{tmp_path.name}-elsewhere"
     outside.mkdir()
     (outside / "secret").write_text("x")
     for name in "abc":
         (tmp_path / name).mkdir()
         (tmp_path / name / "inner").mkdir()
-    for entry in walk.walk(opened):
+    for entry in walk.walk(opened, cross_mounts=across):
         assert entry.name != "secret"
         for name in "abc":
             if (tmp_path / name).is_symlink():
