@@ -1,0 +1,45 @@
+"""`jail doctor`: what this host can give, layer by layer, and what to do about the rest."""
+
+import json
+import os
+
+import click
+
+from jail.cli.show import show
+from jail.launch import doctor, doctor_text
+
+
+@click.command(name="doctor", short_help="Say what this host can give, and how to mend the rest.")
+@click.option(
+    "--policy",
+    default="overnight",
+    metavar="NAME|FILE",
+    help="Judge losses by this policy. Default: overnight.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.pass_context
+def command(context: click.Context, policy: str, *, as_json: bool) -> None:
+    """Try every wall that `jail run` builds; say what this host gives, what it lacks and how to mend that.
+
+    Nothing is changed: each wall is put up in a process that ends, and a session of the real run at the end
+    is thrown away. Asked by root, the walls are tried as the user that a command would be here. States:
+
+    \b
+      ok       this host gives it
+      info     worth knowing; no run depends on it
+      LOST     a wall that is not whole; a policy may accept that, by name
+      MISSING  a run is refused, whatever the policy
+      untried  could not be tried before something above is mended
+
+    \b
+    Exit code:
+      0   `jail run` works here
+      78  it is refused: something is missing, or lost and not accepted
+    """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
+    found = doctor.examine(os.environ, policy)
+    if as_json:
+        click.echo(json.dumps(doctor_text.values(found), sort_keys=True))
+    else:
+        for line in doctor_text.lines(found):
+            show(line)
+    context.exit(found.code)
