@@ -11,7 +11,6 @@ import pytest
 from support.installed import CHECKOUT, Installed, build_wheel, make_environment
 from support.jails import Jail, make_jail
 
-
 # The checkout may be read-only, and a test that is timed fails where the machine is busy.
 hypothesis.settings.register_profile("jail", database=None, deadline=None)
 hypothesis.settings.load_profile("jail")

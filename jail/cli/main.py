@@ -18,6 +18,10 @@ def main(arguments: list[str]) -> int:
     except JailError as error:
         report(error)
         return error.code
+    except ImportError as error:
+        hint = "install jail anew: from a checkout `scripts/jail`, else `pip install --force-reinstall .`"
+        report(JailError(f"a part of jail is missing: {error.name}", where=str(error), hint=hint))
+        return EXIT_JAIL
     except KeyboardInterrupt:
         return _KEYBOARD_INTERRUPT
     except OSError as error:

@@ -103,7 +103,7 @@ _PATH_BENEATH: Final = 1  # LANDLOCK_RULE_PATH_BENEATH
 
 
 def abi() -> int:
-    """The version of Landlock that this kernel gives, 0 where it is absent or switched off at boot.
+    """The version of Landlock that this kernel gives, 0 where it is absent, off since boot or filtered.
 
     It may be newer than this table. Raises KernelError for anything but ENOSYS and EOPNOTSUPP.
     """
@@ -112,7 +112,7 @@ def abi() -> int:
             "landlock_create_ruleset(version)", number("landlock_create_ruleset"), None, 0, _VERSION
         )
     except KernelError as error:
-        if error.errno in (errno.ENOSYS, errno.EOPNOTSUPP):
+        if error.errno in (errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM):
             return 0
         raise
 

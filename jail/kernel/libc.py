@@ -46,9 +46,9 @@ _ARCHITECTURES: Final = ("x86_64", "aarch64")
 class KernelError(OSError):
     """A system call that the kernel refused: `call` says which and on what, `errno` why."""
 
-    def __new__(cls, number: int, call: str) -> "KernelError":  # noqa: PYI034 - another class, at times
+    def __new__(cls, number: int, call: str) -> "KernelError":  # noqa: ARG004, PYI034 - one signature; another class, at times
         """As OSError does, give ENOENT and its kin the class that `except FileNotFoundError` catches."""
-        return super().__new__(_BY_ERRNO.get(number, cls), number, call)
+        return super().__new__(_BY_ERRNO.get(number, cls), number, os.strerror(number))
 
     def __init__(self, number: int, call: str) -> None:
         super().__init__(number, os.strerror(number))

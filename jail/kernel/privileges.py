@@ -133,9 +133,12 @@ def prefer_as_oom_victim(score: int) -> None:
 
 def become(uid: int, gid: int) -> None:
     """Give up root for good: no supplementary groups, all three gids and uids (setresuid(2)); verified."""
-    os.setgroups([])
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
+    try:
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    except OSError as error:
+        raise libc.KernelError(error.errno or 1, f"setresuid({uid}), setresgid({gid})") from error
     if os.getresuid() != (uid, uid, uid) or os.getresgid() != (gid, gid, gid):
         raise libc.KernelError(1, f"setresuid({uid})")
     # The change of uid made /proc/self belong to root; the maps of our own user namespace are written there

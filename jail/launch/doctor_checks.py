@@ -123,7 +123,10 @@ def landlock_(host: Host) -> Finding:
     version = int(tried.text) if tried.worked and tried.text.isdigit() else 0
     if version >= landlock.LOWEST:
         gone = "; ".join(landlock.lost(version))
-        return Finding(OK, f"ABI {version}, " + (f"without {gone}" if gone else "every right that jail uses"))
+        if not gone:
+            return Finding(OK, f"ABI {version}, every right that jail uses")
+        why = f"the second wall for files does not judge: {gone}"
+        return Finding(LOST, f"ABI {version}", why, remedies.kernel(host), "landlock-rights")
     why = "the second wall for files is missing"
     if version:
         why = f"{why}: this one refuses each rename between folders, which no build survives, and is not used"
@@ -132,7 +135,7 @@ def landlock_(host: Host) -> Finding:
         return Finding(LOST, tried.words(), why, remedies.landlock_off(host), "landlock")
     if not version and (tried.number != errno.ENOSYS or host.seccomp):
         met = finding("landlock", host)
-        return met._replace(why=f"{met.why}; {why}")
+        return met._replace(state=LOST, why=f"{met.why}; {why}", loss="landlock")
     needed = next(abi.kernel for abi in landlock.ABIS if abi.version == landlock.LOWEST)
     new = version_of(host.release) >= version_of(needed)
     remedy = remedies.LANDLOCK_BUILT if new else remedies.kernel(host)

@@ -89,6 +89,7 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         problem = refused(prepared)
         if problem is not None:
             raise problem
+        _show_losses(prepared)
         session = new_session(prepared.own.state)
         session_id = session.id
         found = _supervised(prepared, session)
@@ -99,6 +100,16 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         if options.status_file:
             outcome.write_status(options.status_file, found, session_id)
     return found.code
+
+
+def _show_losses(prepared: Prepared) -> None:
+    """One line for what this host lacks; unbounded memory is the same on every host, and README says so."""
+    names = [loss.name for loss in prepared.plan.losses if loss.name != "limits-memory"]
+    if names:
+        line = (
+            f"jail: without {', '.join(names)}, which policy {prepared.policy.name} accepts: see `jail plan`"
+        )
+        sys.stderr.write(printable(line) + "\n")
 
 
 def _of_error(error: JailError) -> Outcome:

@@ -50,6 +50,7 @@ def survey(policy: Policy, caller: Caller, own: places.Own) -> tuple[Facts, dict
     found = _writable_trees(workspace, write)
     present += _sources_in(workspace.real, policy)
     absent += _absent_commands(workspace.real, path)
+    version = landlock.abi()
     facts = Facts(
         uid=uid,
         gid=gid,
@@ -80,7 +81,9 @@ def survey(policy: Policy, caller: Caller, own: places.Own) -> tuple[Facts, dict
         identity=(person.name or _user_name(uid), person.email or f"{_user_name(uid)}@{inside.HOSTNAME}"),
         kernel=os.uname().release,
         machine=os.uname().machine,
-        landlock=landlock.abi(),
+        landlock=version,
+        landlock_lacks=tuple(landlock.lost(version)),
+        namespaces=tuple(os.listdir("/proc/self/ns")),
         open_files_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
     )
     return facts, _identities(facts)

@@ -190,6 +190,21 @@ def _losses(facts: Facts) -> tuple[Loss, ...]:
             "set tmp under [limits] in the policy; run jail in a container or unit with a memory limit",
         )
     ]
+    if "cgroup" not in facts.namespaces:
+        losses.append(
+            Loss(
+                "cgroup-namespace",
+                "names of the host's control groups can be read inside",
+                "use a kernel with CONFIG_CGROUPS",
+            )
+        )
+    if facts.landlock >= _LANDLOCK_WITH_MOVES and facts.landlock_lacks:
+        lacks = ", ".join(facts.landlock_lacks)
+        losses.append(
+            Loss(
+                "landlock-rights", f"Landlock is ABI {facts.landlock}, without {lacks}", "use a newer kernel"
+            )
+        )
     if facts.landlock < _LANDLOCK_WITH_MOVES:
         found = f"ABI {facts.landlock}" if facts.landlock else "absent"
         losses.append(
@@ -224,7 +239,11 @@ OOM_SCORE: Final = 500
 
 def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]:
     return [
-        Step("namespaces", options=NAMESPACES, why="nothing of the host is shared that is not shown below"),
+        Step(
+            "namespaces",
+            options=_namespaces(facts),
+            why="nothing of the host is shared that is not shown below",
+        ),
         Step(
             "map",
             options=(f"uid={facts.uid}", f"gid={facts.gid}"),
@@ -244,6 +263,10 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
         Step("loopback"),
         Step("hostname", inside.HOSTNAME),
     ]
+
+
+def _namespaces(facts: Facts) -> tuple[str, ...]:
+    return tuple(name for name in NAMESPACES if name != "cgroup" or "cgroup" in facts.namespaces)
 
 
 def _by_depth(path: str) -> tuple[str, ...]:

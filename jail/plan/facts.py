@@ -55,7 +55,8 @@ class Facts(NamedTuple):
     `idmap_from`: the owner of a root-owned workspace whose ids are mapped to `uid` (-1: no mapping). `path`:
     PATH of the launching environment, entry by entry. `own`: places of jail's code, state, configuration and
     cache; `credentials`: places of the table of credentials. `watch_folders`: where absent names are watched.
-    `sockets`, `hardlinked`: paths in writable trees. `proc`: names in /proc. `landlock`: the ABI, 0 = absent.
+    `sockets`, `hardlinked`: paths in writable trees. `proc`: names in /proc. `landlock`: the ABI, 0 = absent;
+    `landlock_lacks` in words. `namespaces`: kinds that this kernel has.
     """
 
     uid: int
@@ -88,4 +89,6 @@ class Facts(NamedTuple):
     kernel: str
     machine: str
     landlock: int
+    landlock_lacks: tuple[str, ...]
+    namespaces: tuple[str, ...]
     open_files_hard: int

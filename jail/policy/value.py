@@ -8,11 +8,10 @@ from jail.kernel.digest import sha256_hex
 from jail.light import Final, NamedTuple
 
 LOSSES: Final = {
-    "landlock": "Landlock is missing or older than ABI 2",
+    "landlock": "Landlock is missing, or too old to allow moves between folders (ABI 1)",
+    "landlock-rights": "Landlock is older than ABI 6: it does not judge truncation, device ioctls or signals",
     "limits-memory": "no delegated memory cgroup: memory is not bounded as a whole",
-    "proc-masks": "names in /proc that tell of the host cannot be masked",
     "cgroup-namespace": "no cgroup namespace: the host's cgroup names can be read inside",
-    "idmapped-mounts": "no idmapped mounts on the workspace's file system: another uid cannot work on root's",
 }
 """Each wall that a host may be unable to give: the name that `accept.losses` takes → what is lost."""
 

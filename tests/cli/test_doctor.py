@@ -187,7 +187,9 @@ sys.exit(main(["doctor"]))
     ("number", "told"), [(errno.EOPNOTSUPP, "lsm=landlock"), (errno.ENOSYS, "a system-call filter")]
 )
 def test_a_kernel_without_landlock(folder: Path, number: int, told: str) -> None:
-    answer = doctor(folder, "--json", refused={"landlock_create_ruleset": number})
+    policy = folder / "strict.toml"
+    policy.write_text('name = "strict"\n[files]\nsystem = ["/usr"]\n[accept]\nlosses = ["limits-memory"]\n')
+    answer = doctor(folder, "--json", "--policy", str(policy), refused={"landlock_create_ruleset": number})
     found = answer.check("Landlock")
     assert answer.code == 78
     assert any(told in line for line in (found["why"], *found["remedy"]))

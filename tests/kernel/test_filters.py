@@ -1,6 +1,5 @@
 """The compiled filter says what the rows say, and the kept one is used only when it is good."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jail.errors import JailError
-from jail.ledger import chain
 from jail.kernel.digest import sha256_hex as digest
+from jail.ledger import chain
 from jail.ledger.entries import ENTRY_LIMIT
 from jail.ledger.reader import PROBLEMS_LIMIT, Result, glance, read, verify
 from support.ledgers import END, START, state_in, write

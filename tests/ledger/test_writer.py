@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from jail.errors import JailError
-from jail.ledger import chain, heads, place, writer
 from jail.kernel.digest import sha256_hex as digest
+from jail.ledger import chain, heads, place, writer
 from jail.ledger.reader import verify
 from jail.ledger.writer import Ledger
 from support.ledgers import END, START, state_in, write

@@ -100,7 +100,7 @@ def test_the_environment_hands_on_no_such_name(name: str, overnight: Policy) -> 
 def test_limits_and_acceptance(overnight: Policy) -> None:
     assert (overnight.processes, overnight.open_files) == (4096, 65536)
     assert (overnight.tmp_bytes, overnight.timeout) == (2 << 30, 12 * 3600.0)
-    assert overnight.accept == ("limits-memory",)
+    assert overnight.accept == ("limits-memory", "landlock", "landlock-rights")
 
 
 def test_every_group_of_entries_says_why() -> None:

@@ -82,11 +82,11 @@ def test_every_key_is_read() -> None:
     tmp = 1_048_576
     timeout = "0"
     [accept]
-    losses = ["landlock", "proc-masks"]
+    losses = ["landlock", "cgroup-namespace"]
     """
     assert policy(text)[:-1] == (
         *("a-b_1", "Two\nlines.", ("/usr",), ("~/w", "w/x"), ("/r",), ("h", "./~")),
-        *(("TERM", "LC_*"), (("A", ""), ("Z", "1")), 20, 256, 1 << 20, 0.0, ("landlock", "proc-masks")),
+        *(("TERM", "LC_*"), (("A", ""), ("Z", "1")), 20, 256, 1 << 20, 0.0, ("landlock", "cgroup-namespace")),
     )
 
 

@@ -42,7 +42,7 @@ POLICY = Policy(
     open_files=65536,
     tmp_bytes=2 << 30,
     timeout=43200.0,
-    accept=("limits-memory",),
+    accept=("limits-memory", "landlock-rights"),
     sources=(("/usr/share/jail/overnight.toml", "0" * 64),),
 )
 
@@ -89,5 +89,7 @@ FACTS = Facts(
     kernel="6.12.0",
     machine="x86_64",
     landlock=6,
+    landlock_lacks=(),
+    namespaces=("user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"),
     open_files_hard=524288,
 )

@@ -3,7 +3,8 @@
 Rule: the launch runs as it is installed, in an interpreter isolated as the installed one; only the entry of
 one process (keeper, process 1, the command's) is wrapped, so that it first loads a seccomp filter which
 answers one call with an errno. What fails is then the call itself, for the kernel's reasons as far as jail
-can see. `step_failed` makes one step of the plan raise.
+can see. `step_failed` makes one step of the plan raise; `killed_writing` kills the supervisor in the middle
+of a write.
 """
 
 import errno
@@ -59,6 +60,7 @@ sys.path.append(packages)
 import _prctl
 from jail.cli import main
 from jail.kernel import bpf, seccomp
+from jail.ledger import heads
 from jail.launch import command, init, keeper, steps
 
 def program(number, arguments, errno):
@@ -85,7 +87,20 @@ def failing(verb):
         return real(build, step)
     return wrapped
 
-if "verb" in what:
+def dying(write_whole):
+    count = 0
+    def wrapped(fd, data):
+        nonlocal count
+        count += 1
+        if count == what["write"]:
+            os.write(fd, data[: int(len(data) * what["share"])])
+            os.kill(os.getpid(), 9)
+        return write_whole(fd, data)
+    return wrapped
+
+if "write" in what:
+    heads.write_whole = dying(heads.write_whole)
+elif "verb" in what:
     steps.TABLE[what["verb"]] = failing(what["verb"])
 elif what["process"]:
     module = {"keeper": keeper, "init": init, "command": command}[what["process"]]
@@ -108,6 +123,13 @@ def step_failed(jail: Jail, mark: str, verb: str, index: int, arguments: Sequenc
     """`jail ARGUMENTS` where step number `index` (-1: the last) of those with `verb` fails with EIO."""
     what = {"verb": verb, "index": index, "errno": errno.EIO}
     return run(jail, mark, command_of(jail, what, arguments))
+
+
+def killed_writing(jail: Jail, mark: str, write: int, share: float, arguments: Sequence[str]) -> Ended:
+    """`jail ARGUMENTS` whose supervisor dies when `share` (0 to 1) of its `write`-th write to its records is
+    done.
+    """
+    return run(jail, mark, command_of(jail, {"write": write, "share": share}, arguments))
 
 
 def command_of(jail: Jail, what: Mapping[str, object], arguments: Sequence[str]) -> list[str]:
