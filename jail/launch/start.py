@@ -15,7 +15,6 @@ from jail.ledger.place import Session, new_session
 from jail.light import TYPE_CHECKING, Mapping, NamedTuple
 from jail.plan.build import build
 from jail.plan.steps import Plan
-from jail.policy.flags import with_flags
 from jail.policy.load import load
 from jail.policy.value import Policy
 
@@ -51,8 +50,19 @@ def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, st
     """The plan of one run; asks the host, changes nothing but the cache. Raises JailError."""
     caller = survey.caller_from(environ, options.workspace)
     own = places.own(environ, caller.home)
-    policy = with_flags(
-        load(options.policy, own.cache, caller.home),
+    policy = load(options.policy, own.cache, caller.home)
+    if options[1:6] != Options()[1:6]:
+        policy = _with_flags(policy, options, caller)
+    facts, identities = survey.survey(policy, caller, own)
+    watched = watchlist.places(facts.watch_folders, facts.absent, facts.guarded)
+    return Prepared(policy, build(policy, facts, command), own, identities, watched)
+
+
+def _with_flags(policy: Policy, options: Options, caller: survey.Caller) -> Policy:
+    from jail.policy.flags import with_flags  # a plain `jail run -- COMMAND` has none
+
+    return with_flags(
+        policy,
         write=options.write,
         read=options.read,
         hide=options.hide,
@@ -61,9 +71,6 @@ def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, st
         home=caller.home,
         cwd=caller.folder,
     )
-    facts, identities = survey.survey(policy, caller, own)
-    watched = watchlist.places(facts.watch_folders, facts.absent, facts.guarded)
-    return Prepared(policy, build(policy, facts, command), own, identities, watched)
 
 
 def refused(prepared: Prepared) -> JailError | None:

@@ -7,9 +7,13 @@ before the fork; the parts that copy are made after it, so that no process insid
 
 import os
 
-from jail.launch import feed, relay, terminal
+from jail.launch import relay
 from jail.launch.command import NULL, TERMINAL
+from jail.light import TYPE_CHECKING
 from jail.plan.steps import Plan
+
+if TYPE_CHECKING:
+    from jail.launch.terminal import Guard, Terminal
 
 
 class Streams:
@@ -21,8 +25,8 @@ class Streams:
         self._stdin: tuple[int, int] | None = None
         self._outputs: list[tuple[int, int, int]] = []
         self.parts: list[relay.Part] = []
-        self._terminal: terminal.Terminal | None = None
-        self._guard: terminal.Guard | None = None
+        self._terminal: Terminal | None = None
+        self._guard: Guard | None = None
         self.inner = (self._first(), self._output(1, self._plan.stdout), self._third())
         self.with_terminal = TERMINAL in self.inner
 
@@ -52,6 +56,8 @@ class Streams:
     def start_guard(self) -> None:
         """Start the process that puts the terminal back should we be killed; before the keeper's fork."""
         if self.with_terminal:
+            from jail.launch import terminal
+
             self._guard = terminal.guard(self._screen())
 
     def _screen(self) -> int:
@@ -63,10 +69,14 @@ class Streams:
             os.close(theirs)
             self.parts.append(relay.outward(ours, number))
         if self._stdin is not None:
+            from jail.launch import feed
+
             self.parts.append(feed.inward(0, self._stdin))
 
     def open_terminal(self, master: int) -> None:
         """The inner pty's master came from the keeper: connect it with the caller's terminal."""
+        from jail.launch import terminal
+
         keyboard = 0 if self._plan.stdin == relay.TERMINAL else None
         self._terminal = terminal.Terminal(keyboard, self._screen(), master, self._guard)
         self.parts.append(self._terminal)

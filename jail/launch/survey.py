@@ -11,12 +11,15 @@ import resource
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.kernel import files, landlock, walk
-from jail.launch import gitidentity, gitlayout, places
-from jail.light import Final, Mapping, NamedTuple
+from jail.launch import gitidentity, places
+from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
 from jail.plan import inside, protected
 from jail.plan.facts import Facts, Guarded, Place, Repository
 from jail.plan.paths import beneath, between
 from jail.policy.value import Policy
+
+if TYPE_CHECKING:
+    from jail.launch.gitlayout import GitLayout
 
 STRANGER: Final = 60600
 """The uid and gid that stand in for root on a root-owned workspace: in the range that no distribution gives
@@ -41,11 +44,7 @@ def survey(policy: Policy, caller: Caller, own: places.Own) -> tuple[Facts, dict
     write = tuple(look(_rule(path, caller, workspace.real)) for path in policy.write)
     path = tuple(_path_entry(entry) for entry in caller.environ.get("PATH", "").split(":"))
     person = gitidentity.personal(caller.home, caller.environ, own.cache)
-    layout = (
-        gitlayout.read(workspace.real, caller.home, person.hooks_path)
-        if workspace.real_kind == "folder"
-        else None
-    )
+    layout = _layout(workspace, caller.home, person.hooks_path)
     present, absent = _protected(workspace.real, layout)
     found = _writable_trees(workspace, write)
     present += _sources_in(workspace.real, policy)
@@ -211,13 +210,23 @@ def _siblings(path: tuple[Place, ...], home: str) -> list[Place]:
     return found
 
 
-def _repository(layout: "gitlayout.GitLayout | None") -> Repository | None:
+def _layout(workspace: Place, home: str, hooks_path: str) -> "GitLayout | None":
+    """The repository at the root of the workspace; without a `.git` or a HEAD there is none."""
+    marks = (f"{workspace.real}/.git", f"{workspace.real}/HEAD")
+    if workspace.real_kind != "folder" or not any(map(os.path.lexists, marks)):
+        return None
+    from jail.launch import gitlayout  # a plain folder needs none of it
+
+    return gitlayout.read(workspace.real, home, hooks_path)
+
+
+def _repository(layout: "GitLayout | None") -> Repository | None:
     if layout is None:
         return None
     return Repository(layout.gitdir, layout.commondir, layout.untrusted)
 
 
-def _protected(workspace: str, layout: "gitlayout.GitLayout | None") -> tuple[list[Guarded], list[Guarded]]:
+def _protected(workspace: str, layout: "GitLayout | None") -> tuple[list[Guarded], list[Guarded]]:
     """Protected paths of the workspace and its git dirs: those that are there, with what their symlinks lead
     to, and the absent.
     """
