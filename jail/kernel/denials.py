@@ -211,8 +211,8 @@ _SETUID: Final = (
         Denial(calls, errno.EPERM, _WHY_LASTING, (bits(argument, bit),))
         for bit in _LASTING
         for calls, argument in (
-            (("chmod", "fchmod", "creat", "mkdir", "mknod"), 1),
-            (("fchmodat", "fchmodat2", "mkdirat", "mknodat"), 2),
+            (("chmod", "fchmod", "creat", "mknod"), 1),  # mkdir(2) drops these bits itself
+            (("fchmodat", "fchmodat2", "mknodat"), 2),
         )
     ),
     *(
@@ -221,6 +221,15 @@ _SETUID: Final = (
         for bit in _LASTING
         for flag in (_O_CREAT, _O_TMPFILE)
         for call, argument in (("open", 1), ("openat", 2))
+    ),
+)
+
+_WHITEOUT: Final = (
+    Denial(
+        ("renameat2",),
+        errno.EINVAL,
+        "RENAME_WHITEOUT leaves a character device 0:0 on the host, which an overlay takes for a deletion",
+        (bits(4, 1 << 2),),
     ),
 )
 
@@ -259,6 +268,7 @@ DENIALS: Final[tuple[Denial, ...]] = (
     *_IOCTLS,
     *_SOCKETS,
     *_SETUID,
+    *_WHITEOUT,
     *_odd_personalities(),
 )
 

@@ -102,6 +102,21 @@ def die_with_parent(parent: int) -> None:
 EXIT_ORPHAN: Final = 125
 
 
+def take_name(name: str) -> None:
+    """What ps(1) shows of this process: not how, and from where on the host, it was started.
+
+    The bytes of argv are the process's own memory; where they lie is in fields 48 and 49 of /proc/self/stat
+    (proc_pid_stat(5)).
+    """
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[45]), int(fields[46])
+    shown = name.encode()[: max(0, end - start - 1)]
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, shown, len(shown))
+    _prctl.prctl(_prctl.PR_SET_NAME, name)
+
+
 def forget_keys() -> None:
     """A new, empty session keyring instead of the caller's (keyctl(2)); a kernel without keys needs none."""
     try:

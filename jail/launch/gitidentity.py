@@ -24,12 +24,13 @@ _NAME: Final = "git-identity"
 
 class Personal(NamedTuple):
     """`name` and `email` as git would sign with ("" where the person has none); `hooks_path`: their
-    core.hooksPath, or "".
+    core.hooksPath, and `branch` their init.defaultBranch, or "".
     """
 
     name: str
     email: str
     hooks_path: str
+    branch: str
 
 
 def identity(home: str, environ: Mapping[str, str], cache_folder: str) -> tuple[str, str]:
@@ -52,7 +53,12 @@ def personal(home: str, environ: Mapping[str, str], cache_folder: str) -> Person
     email = (
         environ.get("GIT_AUTHOR_EMAIL") or environ.get("GIT_COMMITTER_EMAIL") or values.get("user.email", "")
     )
-    return Personal(_clean(name), _clean(email), values.get("core.hookspath", ""))
+    return Personal(
+        _clean(name),
+        _clean(email),
+        values.get("core.hookspath", ""),
+        _clean(values.get("init.defaultbranch", "")),
+    )
 
 
 def _clean(value: str) -> str:
@@ -111,7 +117,7 @@ def _output(home: str, xdg: str) -> bytes | None:
     git = next((path for path in GITS if os.access(path, os.X_OK)), "")
     if not git:
         return None
-    keys = r"^(user\.(name|email)|core\.hookspath)$"
+    keys = r"^(user\.(name|email)|core\.hookspath|init\.defaultbranch)$"
     argv = [git, "-C", "/", "config", "--global", "--includes", "-z", "--get-regexp", keys]
     env = {
         "PATH": "/usr/bin:/bin",

@@ -22,6 +22,7 @@ from jail.plan.steps import Plan
 _PROC: Final = mounts.ATTR_NOSUID | mounts.ATTR_NODEV | mounts.ATTR_NOEXEC
 OUTER_PARENT: Final = 0
 """What getppid(2) says of a parent in an outer pid namespace."""
+NAME: Final = "jail-init"
 TO_GROUP: Final = b"g"
 TO_PROCESS: Final = b"p"
 
@@ -30,6 +31,7 @@ def run(start: command.Start, filters: Filters, keeper: Channel, orders: int) ->
     """Be process 1, from the fork by the keeper to the end of the command."""
     try:
         privileges.die_with_parent(OUTER_PARENT)
+        privileges.take_name(NAME)
         tree = mounts.new_filesystem("proc", {}, _PROC)
         keeper.send("proc", fds=(tree,))
         os.close(tree)
@@ -79,14 +81,14 @@ def _wait(control: Channel, command_pid: int, orders: int, wake: int) -> None:
     poller = select.poll()
     poller.register(orders, select.POLLIN)
     poller.register(wake, select.POLLIN)
-    while True:
+    # Looked at first: a command may end before the handler of SIGCHLD stands, and then nothing would wake us.
+    while not _reap(control, command_pid):
         for fd, _ in poller.poll():
             if fd == orders:
                 _obey(orders, command_pid)
             else:
                 os.read(wake, 4096)
-        if _reap(control, command_pid):
-            os._exit(0)
+    os._exit(0)
 
 
 def _obey(orders: int, command_pid: int) -> None:

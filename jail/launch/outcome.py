@@ -3,8 +3,10 @@
 import os
 
 from jail.errors import EXIT_SIGNAL_BASE, JailError
+from jail.kernel import files
 from jail.ledger.entries import encode
-from jail.light import Final, NamedTuple
+from jail.light import Final, NamedTuple, suppress
+from jail.plan.paths import beneath
 
 EXITED: Final = "exited"
 KILLED: Final = "killed by a signal"
@@ -35,33 +37,51 @@ def of_status(status: int, cpu: float, peak: int) -> Outcome:
     return Outcome(os.WEXITSTATUS(status), EXITED, 0, "", cpu, peak)
 
 
-def write_status(path: str, outcome: Outcome, session: str) -> None:
-    """Write the outcome as one JSON object, so that a script need not guess whose exit code it got.
+class StatusFile:
+    """The file that `--status-file` names; its folder is opened before anything runs that could move it."""
 
-    The file is replaced whole, by rename, and never through a symbolic link. Raises JailError.
-    """
-    text = encode(
-        {
+    def __init__(self, path: str, workspace: str) -> None:
+        self._shown = path
+        folder, _, self._name = os.path.abspath(path).rpartition("/")
+        root = os.path.realpath(workspace or ".")
+        try:
+            if beneath(folder, root):
+                # A command that ran earlier may have put a link on the way.
+                top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                flags, resolve = os.O_PATH | os.O_DIRECTORY, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
+                self._folder = files.openat2(top, folder[len(root) :].strip("/") or ".", flags, resolve)
+                os.close(top)
+            else:
+                self._folder = os.open(folder or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> JailError:
+        return JailError(
+            f"the status file cannot be written: {error.strerror}",
+            where=f"--status-file {self._shown}",
+            hint="name a file in a folder that is there, that you may write, and that no link leads to",
+        )
+
+    def write(self, outcome: Outcome, session: str) -> None:
+        """Write the outcome as one JSON object; the file is replaced whole. Raises JailError."""
+        fields = {
             "code": outcome.code,
             "reason": outcome.reason,
             "signal": outcome.signal,
             "detail": outcome.detail,
             "session": session,
         }
-    )
-    partial = f"{path}.{os.getpid()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        fd = os.open(partial, flags, 0o644)
+        partial = f".{self._name}.{os.getpid()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            os.write(fd, text.encode("ascii") + b"\n")
-        finally:
-            os.close(fd)
-        os.replace(partial, path)
-    except OSError as error:
-        hint = "name a file in a folder that you may write"
-        raise JailError(
-            f"the status file could not be written: {error.strerror}",
-            where=f"--status-file {path}",
-            hint=hint,
-        ) from error
+            fd = os.open(partial, flags, 0o644, dir_fd=self._folder)
+            try:
+                os.write(fd, encode(fields).encode("ascii") + b"\n")
+            finally:
+                os.close(fd)
+            os.replace(partial, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(partial, dir_fd=self._folder)
+            raise self._failure(error) from error

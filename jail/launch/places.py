@@ -129,7 +129,7 @@ def own_paths(folders: Own) -> tuple[str, ...]:
     checkout = os.path.dirname(package)
     if os.path.exists(f"{checkout}/pyproject.toml"):
         found.append(checkout)
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in found))
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in found if path))
 
 
 def _environment_of(package: str) -> str:

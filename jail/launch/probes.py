@@ -55,14 +55,10 @@ def _refusals(plan: Plan) -> Iterator[tuple[str, int, Callable[[], object]]]:
     yield "root folder is read-only", errno.EROFS, lambda: os.mkdir("/jail-probe")
     yield "kernel settings", errno.EROFS, lambda: os.chmod("/proc/sys/kernel/hostname", 0o600)
     yield "process 1 is closed", errno.EACCES, lambda: os.listdir("/proc/1/fd")
-    for step in plan.steps:
-        if step.verb == "protect" and step.options == ("file",):
-            yield f"read-only: {step.target}", errno.EROFS, _opener(step.target)
-            return
-
-
-def _opener(path: str) -> Callable[[], object]:
-    return lambda: os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+    protected = next((each for each in plan.steps if each.verb == "protect" and each.source), None)
+    if protected is not None:
+        target = protected.target
+        yield f"read-only: {target}", errno.EROFS, lambda: os.utime(target, follow_symlinks=False)
 
 
 def _connect_out() -> None:

@@ -120,6 +120,9 @@ class Record:
                 self._tell(f"{item.path}: made inside, and protected ({item.reason}): {self._fate(item)}")
 
     def _write_swept(self, item: sweep.Swept) -> None:
+        if item.taken.how == "delivered":
+            self.ledger.append("note", text=f"{item.path}: {item.reason}; it stays")
+            return
         moved = item.taken.how in ("moved", "copied")
         self.ledger.append(
             "swept",
@@ -135,13 +138,17 @@ class Record:
             return f"{item.taken.how} to {self._session.folder}/{QUARANTINE}/{item.taken.kept}"
         return f"{item.taken.how} {item.taken.kept}".rstrip()
 
+    def stop_watching(self) -> None:
+        """The command has ended: `finish` will look at everything."""
+        if self._watch is not None:
+            self._watch.stop()
+
     def finish(self) -> None:
         """Everything inside is dead: the last look, and the files that the host may run later."""
         if self._watch is None:
             return
         for item in self._watch.finish():
             self._write_swept(item)
-        self._watch.close()
         self._compare_restored()
         root = files.open_path(self._plan.workspace)
         try:

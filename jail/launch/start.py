@@ -12,7 +12,7 @@ from jail.launch import keeper, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.supervise import Supervisor
 from jail.ledger.place import Session, new_session
-from jail.light import TYPE_CHECKING, Mapping, NamedTuple
+from jail.light import TYPE_CHECKING, Mapping, NamedTuple, signal
 from jail.plan.build import build
 from jail.plan.steps import Plan
 from jail.policy.load import load
@@ -53,7 +53,7 @@ def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, st
     policy = load(options.policy, own.cache, caller.home)
     if options[1:6] != Options()[1:6]:
         policy = _with_flags(policy, options, caller)
-    facts, identities = survey.survey(policy, caller, own)
+    facts, identities = survey.survey(policy, caller, own, command[0])
     watched = watchlist.places(facts.watch_folders, facts.absent, facts.guarded)
     return Prepared(policy, build(policy, facts, command), own, identities, watched)
 
@@ -91,6 +91,7 @@ def run(options: Options, command: tuple[str, ...]) -> int:
     """Run `command` inside and return jail's exit code; the story of `jail run`. Raises JailError."""
     session_id = ""
     found = Outcome(0, outcome.REFUSED)
+    status = outcome.StatusFile(options.status_file, options.workspace) if options.status_file else None
     try:
         prepared = prepare(options, command, os.environ)
         problem = refused(prepared)
@@ -104,8 +105,8 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         found = _of_error(error)
         raise
     finally:
-        if options.status_file:
-            outcome.write_status(options.status_file, found, session_id)
+        if status is not None:
+            status.write(found, session_id)
     return found.code
 
 
@@ -167,7 +168,10 @@ def _loopback(folder: str) -> bytes:
 def _summarise(found: Outcome, record: "Record | None", session: Session) -> None:
     """One line when there is something to say that the exit code alone does not."""
     said = []
-    if found.reason not in (outcome.EXITED, outcome.NOT_EXECUTED):
+    if found.reason == outcome.KILLED:
+        if found.signal != signal.SIGPIPE:  # `| head`: the reader has what it wanted
+            said.append(f"killed by signal {found.signal} ({signal.strsignal(found.signal)})")
+    elif found.reason not in (outcome.EXITED, outcome.NOT_EXECUTED):
         said.append(found.reason)
     if found.detail and found.reason != outcome.NOT_EXECUTED:
         said.append(found.detail)

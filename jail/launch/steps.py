@@ -165,7 +165,7 @@ def _hide(build: Build, step: Step) -> None:
 
 def _hide_folder(build: Build, place: int, what: str) -> None:
     """Cover a folder with one that is then removed: nothing can be found or made in it."""
-    os.mkdir(_HIDDEN_FOLDER, 0o000, dir_fd=build.root)
+    os.mkdir(_HIDDEN_FOLDER, 0o555, dir_fd=build.root)
     try:
         source = build.inside(f"/{_HIDDEN_FOLDER}")
         mount_over(place, source, READ_ONLY, what)

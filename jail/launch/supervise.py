@@ -99,7 +99,10 @@ class Supervisor:
         found = self._outcome or Outcome(EXIT_JAIL, outcome.FAILED, 0, "process 1 of the jail was killed")
         if self._time_is_over:
             found = found._replace(code=EXIT_TIMEOUT, reason=outcome.TIMEOUT)
-        return found._replace(detail=found.detail or self._note or self._streams.problem())
+        lost = self._streams.problem()
+        if lost and found.code == 0:
+            found = found._replace(code=EXIT_JAIL, reason=outcome.FAILED)
+        return found._replace(detail=found.detail or self._note or lost)
 
     def _catch_signals(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -196,11 +199,7 @@ class Supervisor:
         number, missing = values
         program = self._plan.command[0]
         self._note = f"{program}: {os.strerror(int(str(number)))}"
-        hint = ""
-        if missing and "/" in program and os.path.exists(program):
-            hint = " (it is there, but not visible inside: give its folder with --read)"
-        elif missing:
-            hint = " (inside the jail)"
+        hint = _where_else(program) if missing else ""
         sys.stderr.write(printable(f"jail: {self._note}{hint}") + "\n")
         code = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
         self._outcome = Outcome(code, outcome.NOT_EXECUTED, 0, self._note)
@@ -250,6 +249,8 @@ class Supervisor:
     def _end(self) -> None:
         """Nothing inside lives on; then the last output, the last words, and the terminal as it was."""
         found = self._outcome
+        if self.record is not None:
+            self.record.stop_watching()
         self._processes.end(kill=found is None or found.reason not in (outcome.EXITED, outcome.NOT_EXECUTED))
         self._hear_last_words()
         signal.set_wakeup_fd(-1)
@@ -284,6 +285,17 @@ class _EnoughError(Exception):
 
 def _enough(number: int, frame: object) -> None:  # noqa: ARG001 - as signal(7) has handlers
     raise _EnoughError
+
+
+def _where_else(program: str) -> str:
+    """A hint for a program that the host has and the jail does not show."""
+    folders = [""] if "/" in program else os.environ.get("PATH", "").split(":")
+    for folder in folders:
+        path = os.path.join(folder, program)
+        if path.startswith("/") and os.access(path, os.X_OK):
+            real = os.path.realpath(path)
+            return f" inside; on the host it is {real}: give its folder with --read {os.path.dirname(real)}"
+    return " inside the jail; `jail plan` shows what is there"
 
 
 def _only_wake(number: int, frame: object) -> None:

@@ -9,13 +9,14 @@ import os
 import pwd
 import resource
 
-from jail.errors import EXIT_CANNOT_ISOLATE, JailError
-from jail.kernel import files, landlock, walk
-from jail.launch import gitidentity, places
+from jail.errors import JailError
+from jail.kernel import files, landlock
+from jail.launch import endpoints, gitidentity, places, program
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
 from jail.plan import inside, protected
 from jail.plan.facts import Facts, Guarded, Place, Repository
 from jail.plan.paths import beneath, between
+from jail.plan.workspace import refuse_workspace
 from jail.policy.value import Policy
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ class Caller(NamedTuple):
     workspace: str
 
 
-def survey(policy: Policy, caller: Caller, own: places.Own) -> tuple[Facts, dict[str, files.Identity]]:
+def survey(
+    policy: Policy, caller: Caller, own: places.Own, command: str
+) -> tuple[Facts, dict[str, files.Identity]]:
     """The facts of this run, and the inode of each place that may be given."""
     workspace = look(caller.workspace)
     uid, gid, idmap_from = _who(workspace)
@@ -46,7 +49,14 @@ def survey(policy: Policy, caller: Caller, own: places.Own) -> tuple[Facts, dict
     person = gitidentity.personal(caller.home, caller.environ, own.cache)
     layout = _layout(workspace, caller.home, person.hooks_path)
     present, absent = _protected(workspace.real, layout)
-    found = _writable_trees(workspace, write)
+    read = tuple(look(_rule(path, caller, workspace.real)) for path in policy.read)
+    hide = tuple(look(_rule(path, caller, workspace.real)) for path in policy.hide)
+    system = _system(policy.system)
+    owned, credentials = places.own_paths(own), places.credentials(caller.home)
+    refuse_workspace(workspace, caller.home, owned, credentials, system)
+    toolchains = (*_siblings(path, caller.home), *program.needed(command, path, look))
+    found = endpoints.look((workspace, *write), (*read, *path, *toolchains), system)
+    hide += _hidden_names(hide, [place.real for place in (workspace, *write) if place.real_kind == "folder"])
     present += _sources_in(workspace.real, policy)
     absent += _absent_commands(workspace.real, path)
     version = landlock.abi()
@@ -60,30 +70,34 @@ def survey(policy: Policy, caller: Caller, own: places.Own) -> tuple[Facts, dict
         shell=next((shell for shell in SHELLS if os.path.exists(shell)), "/bin/sh"),
         workspace=workspace,
         folder=_folder(caller.folder, workspace.real),
-        system=_system(policy.system),
+        system=system,
         write=write,
-        read=tuple(look(_rule(path, caller, workspace.real)) for path in policy.read),
-        hide=tuple(look(_rule(path, caller, workspace.real)) for path in policy.hide),
+        read=read,
+        hide=hide,
         path=path,
-        toolchains=tuple(_siblings(path, caller.home)),
+        toolchains=toolchains,
         repository=_repository(layout),
         guarded=tuple(present),
         absent=tuple(absent),
         watch_folders=(workspace.real, *(layout.roots if layout is not None else ())),
-        sockets=found[0],
-        hardlinked=found[1],
-        own=places.own_paths(own),
-        credentials=places.credentials(caller.home),
+        sockets=found.sockets,
+        hardlinked=found.hardlinked,
+        unseen=found.unseen,
+        own=owned,
+        credentials=credentials,
         devices=tuple(name for name in os.listdir("/dev")),
         proc=tuple(name for name in os.listdir("/proc") if not name.isdigit()),
         environment=tuple(sorted(caller.environ.items())),
+        branch=person.branch,
         identity=(person.name or _user_name(uid), person.email or f"{_user_name(uid)}@{inside.HOSTNAME}"),
         kernel=os.uname().release,
         machine=os.uname().machine,
         landlock=version,
         landlock_lacks=tuple(landlock.lost(version)),
         namespaces=tuple(os.listdir("/proc/self/ns")),
+        enclosing=enclosing_repository(workspace.real),
         open_files_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        processes_hard=resource.getrlimit(resource.RLIMIT_NPROC)[1],
     )
     return facts, _identities(facts)
 
@@ -234,7 +248,11 @@ def _protected(workspace: str, layout: "GitLayout | None") -> tuple[list[Guarded
         folder: _names(f"{workspace}/{folder}".rstrip("/")) for folder in protected.folders("workspace")
     }
     split = protected.split("workspace", listings)
-    present: list[Guarded] = []
+    present = [
+        Guarded(f"{workspace}/{folder}", "symlink", "protected names lie where it leads")
+        for folder in listings
+        if folder and os.path.islink(f"{workspace}/{folder}")
+    ]
     for name, row in split.present:
         if row.name == ".git":
             continue
@@ -273,32 +291,18 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _writable_trees(workspace: Place, write: tuple[Place, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sockets, and files with a second name elsewhere, in the trees that the command may write."""
-    sockets: list[str] = []
-    hardlinked: list[str] = []
-    for place in (workspace, *write):
-        if place.real_kind != "folder":
-            continue
-        fd = files.open_path(place.real)
-        try:
-            readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
-        except PermissionError as error:
-            raise JailError(
-                f"the folder {place.real} cannot be read",
-                where=str(error),
-                hint="give yourself the permission",
-                code=EXIT_CANNOT_ISOLATE,
-            ) from error
-        finally:
-            os.close(fd)
-        try:
-            found = walk.survey(readable)
-        finally:
-            os.close(readable)
-        sockets += [f"{place.real}/{path}" for path in found.sockets]
-        hardlinked += [f"{place.real}/{path}" for path in found.hardlinked]
-    return tuple(sockets), tuple(hardlinked)
+def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...]:
+    """The other names of hidden files, in the trees that are given."""
+    linked = {
+        files.Identity(place.device, place.inode)
+        for place in hide
+        if place.real_kind == "file" and os.lstat(place.real).st_nlink > 1
+    }
+    if not linked:
+        return ()
+    found = endpoints.names_of(linked, trees)
+    known = {place.real for place in hide}
+    return tuple(look(path)._replace(given=f"{path}, a second name") for path in found if path not in known)
 
 
 def _identities(facts: Facts) -> dict[str, files.Identity]:

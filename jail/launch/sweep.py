@@ -98,6 +98,7 @@ class Watch:
     def __init__(self, places: Sequence[Place], quarantine_fd: int) -> None:
         self._quarantine = Quarantine(quarantine_fd)
         self._inotify = inotify.Inotify()
+        self._stopped = False
         self._spots: dict[int, _Spot] = {}
         self._tops: list[_Spot] = []
         self._records: list[Swept] = []
@@ -143,6 +144,16 @@ class Watch:
                     self._look(spot, name)
         return self._said()
 
+    def stop(self) -> None:
+        """Everything inside has ended or is ending: no event matters any more, `finish` looks at everything.
+
+        The kernel frees watches some ten milliseconds later, and a close before that waits for it.
+        """
+        self._stopped = True
+        for watch in self._spots:
+            self._inotify.remove(watch)
+        self._spots.clear()
+
     def finish(self) -> list[Swept]:
         """Once all that ran inside is dead: the last look, then every record of the run with its digest."""
         self._look_everywhere()
@@ -184,6 +195,8 @@ class Watch:
         return record._replace(taken=taken, digest=digest.hex, complete=digest.complete)
 
     def _watch(self, spot: _Spot, mask: int) -> None:
+        if self._stopped:
+            return
         spot.watch = self._inotify.add(spot.fd, mask)
         self._spots[spot.watch] = spot
 

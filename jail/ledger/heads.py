@@ -37,16 +37,18 @@ def write_whole(fd: int, raw: bytes) -> None:
         done += os.write(fd, raw[done:])
 
 
-def put_head(folder_fd: int, folder: str, session: str, seq: int, last: str) -> None:
-    """Put the head file into place: written whole, synced, then renamed. `folder` is only for the error.
-    Raises JailError.
+def put_head(folder_fd: int, folder: str, session: str, seq: int, last: str, *, sync: bool = True) -> None:
+    """Put the head file into place: written whole, synced if asked, then renamed.
+
+    `folder` is only for the error. Raises JailError.
     """
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(_NEW_HEAD, flags, 0o600, dir_fd=folder_fd)
         try:
             write_whole(fd, chain.head(session, seq, last))
-            os.fsync(fd)
+            if sync:
+                os.fsync(fd)
         finally:
             os.close(fd)
         os.rename(_NEW_HEAD, HEAD, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)

@@ -5,9 +5,10 @@ be as long as this writer left it and still have its name; else somebody touched
 go on as if it were recorded. What cannot be written whole is taken back, so that the chain on disk stays
 whole and an `end` entry can still follow.
 
-Syncing. Only `start` and `end` wait for the disk: what was to run under which policy, and how it ended,
-survive a power failure. Against the death of any process the page cache is enough, and a sync for each entry
-would make the session as slow as the disk, at a rate that the program inside chooses.
+Syncing. Against the death of any process the page cache is enough. Only the end of a session of more than
+SYNC_AFTER seconds waits for the disk, so that its record survives a power failure; a shorter one costs as
+little to repeat as the wait, and a sync for each entry would make the session as slow as the disk, at a rate
+that the program inside chooses.
 
 A process that forks may hand the ledger to its child, but only one of the two may go on to append.
 """
@@ -26,6 +27,7 @@ LEDGER: Final = "ledger.jsonl"
 LEDGER_LIMIT: Final = 1 << 30
 """Bytes of one ledger. What runs inside decides how often paths are swept or mounts lost; without a limit it
 could fill the disk (case H5). A day of real work stays below a hundredth of this."""
+SYNC_AFTER: Final = 1.0
 RESERVE: Final = 4 * ENTRY_LIMIT
 """Kept free below LEDGER_LIMIT for the entries that say how the session ended."""
 _LAST_WORDS: Final = frozenset(("limit", "note", END))
@@ -44,6 +46,7 @@ class Ledger:
         self._size = 0
         self._prev = chain.first(session)
         self._over = ""
+        self._started = time.monotonic()
 
     @classmethod
     def create(cls, folder: str, session: str) -> "Ledger":
@@ -80,12 +83,13 @@ class Ledger:
                 where=self.path,
                 hint="end this session: what it does can no longer be recorded",
             )
-        self._write(raw + b"\n", sync=kind in (START, END))
+        sync = kind == END and time.monotonic() - self._started > SYNC_AFTER
+        self._write(raw + b"\n", sync=sync)
         last, seq = digest(raw), self._seq
         self._prev, self._seq = last, seq + 1
         if kind == END:
             self._over = "it has its end entry"
-            heads.put_head(self._folder_fd, self._folder, self.session, seq, last)
+            heads.put_head(self._folder_fd, self._folder, self.session, seq, last, sync=sync)
         if kind in (START, END):
             heads.add_to_index(self._folder_fd, self._folder, self.session, seq, last)
 

@@ -12,6 +12,7 @@ from jail.plan.facts import Facts, Place
 from jail.plan.paths import beneath, between, deepest, overlaps
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, refusal
+from jail.plan.workspace import refuse_workspace
 from jail.policy.value import Policy
 
 MASKED: Final = {
@@ -36,7 +37,7 @@ MASKED: Final = {
     "driver": "drivers",
 }
 """Names in /proc that tell of the host or command it."""
-FROZEN: Final = ("sys", "bus", "fs", "irq", "tty")
+FROZEN: Final = ("sys", "bus", "fs", "irq", "tty", "pressure")
 """Folders of /proc whose writes would change the host."""
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS_IN_DEV: Final = (
@@ -51,7 +52,7 @@ NAMESPACES: Final = ("user", "mount", "pid", "net", "ipc", "uts", "cgroup")
 
 def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     """The plan of one run; raises JailError for a workspace or a path that must not be given."""
-    _refuse_workspace(facts)
+    refuse_workspace(facts.workspace, facts.home, facts.own, facts.credentials, facts.system)
     trees = Trees(facts)
     for place in facts.system:
         trees.system(place)
@@ -61,7 +62,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     if facts.repository and not facts.repository.refused:
         _give_repository(trees, facts.repository.gitdir, facts.repository.commondir)
     for place in facts.read:
-        trees.read(_granted(place, facts, "read"), f"read = {place.given}")
+        trees.read(_granted(place, facts, "read"), f"read = {place.given}", place.real_kind)
     path = _search_path(trees, facts)
     guard.guard(trees, facts)
     writable = (*trees.writable, *trees.private)
@@ -88,32 +89,13 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
 
 
-def _refuse_workspace(facts: Facts) -> None:
-    workspace = facts.workspace
-    where = f"workspace {workspace.real or workspace.given}"
-    if workspace.real_kind != "folder":
-        raise refusal(
-            "the workspace is not a folder", where, "start jail in the folder that the command works on"
-        )
-    if beneath(facts.home, workspace.real):
-        raise refusal("the workspace holds the home folder", where, "start jail in one project's folder")
-    for reason, places in (("jail's own files", facts.own), ("credentials", facts.credentials)):
-        for other in places:
-            if overlaps(other, workspace.real):
-                verb = "holds" if beneath(other, workspace.real) else "lies in"
-                raise refusal(
-                    f"the workspace {verb} {reason}: {other}", where, "work on a folder apart from it"
-                )
-    for place in facts.system:
-        if beneath(place.path, workspace.real):
-            raise refusal(
-                f"the workspace holds the system's {place.path}", where, "work on a folder apart from it"
-            )
-
-
 def _granted(place: Place, facts: Facts, verb: str) -> str:
     """The canonical path of a rule, once it is sure that it may be given."""
     where = f"files.{verb}: {place.given}"
+    if beneath(place.given, facts.workspace.real) and not beneath(place.real, facts.workspace.real):
+        # A command that ran earlier may have put a link there.
+        hint = "look at that link; name what it leads to where that is meant"
+        raise refusal(f"{place.given} is a link that leaves the workspace, to {place.real}", where, hint)
     if place.real_kind not in ("file", "folder"):
         raise refusal(f"{place.given} is {place.real_kind}", where, "name a file or folder that is there")
     for reason, places in (("jail's own files", facts.own), ("credentials", facts.credentials)):
@@ -164,6 +146,8 @@ def _is_linked(path: str, trees: Trees) -> bool:
 def _unusable(place: Place, facts: Facts) -> str:
     if not place.given.startswith("/"):
         return "it is not an absolute path"
+    if place.real_kind == "file":
+        return "it is a file"
     return _held_back(place, facts)
 
 
@@ -225,12 +209,17 @@ _LANDLOCK_WITH_MOVES: Final = 2
 
 def _limits(policy: Policy, facts: Facts) -> tuple[tuple[str, int], ...]:
     return (
-        ("processes", policy.processes),
-        ("open_files", min(policy.open_files, facts.open_files_hard)),
+        ("processes", _within(policy.processes, facts.processes_hard)),
+        ("open_files", _within(policy.open_files, facts.open_files_hard)),
         ("core", 0),
         ("tmp_bytes", policy.tmp_bytes),
         ("oom_score", OOM_SCORE),
     )
+
+
+def _within(value: int, hard: int) -> int:
+    """A limit no higher than the caller's own hard one; -1 is none (RLIM_INFINITY)."""
+    return value if hard < 0 else min(value, hard)
 
 
 OOM_SCORE: Final = 500
@@ -250,10 +239,10 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
             why="no other id of the host exists inside",
         ),
         Step("root", options=_memory(policy.tmp_bytes, "0755")),
+        *_devices(policy, facts),
         *_mounts(policy, facts, trees),
         *trees.links,
         *inside.files(facts, plan),
-        *_devices(policy, facts),
         *_proc(facts),
         *(trees.inner[path] for path in sorted(trees.inner, key=_by_depth)),
         Step("freeze", "/run/jail", why="what jail tells cannot be changed"),

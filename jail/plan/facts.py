@@ -55,8 +55,10 @@ class Facts(NamedTuple):
     `idmap_from`: the owner of a root-owned workspace whose ids are mapped to `uid` (-1: no mapping). `path`:
     PATH of the launching environment, entry by entry. `own`: places of jail's code, state, configuration and
     cache; `credentials`: places of the table of credentials. `watch_folders`: where absent names are watched.
-    `sockets`, `hardlinked`: paths in writable trees. `proc`: names in /proc. `landlock`: the ABI, 0 = absent;
-    `landlock_lacks` in words. `namespaces`: kinds that this kernel has.
+    `sockets` (and pipes), `hardlinked`: paths in given trees; `unseen`: trees too large to be seen whole.
+    `enclosing`: a repository above the workspace. `proc`: names in /proc. `landlock`: the ABI, 0 = absent;
+    `landlock_lacks` in words. `namespaces`: kinds that this kernel has. `identity`, `branch`: for git, name
+    and email, and init.defaultBranch. `open_files_hard`, `processes_hard`: the caller's limits, -1 is none.
     """
 
     uid: int
@@ -80,15 +82,19 @@ class Facts(NamedTuple):
     watch_folders: tuple[str, ...]
     sockets: tuple[str, ...]
     hardlinked: tuple[str, ...]
+    unseen: tuple[str, ...]
+    enclosing: str
     own: tuple[str, ...]
     credentials: tuple[str, ...]
     devices: tuple[str, ...]
     proc: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     identity: tuple[str, str]
+    branch: str
     kernel: str
     machine: str
     landlock: int
     landlock_lacks: tuple[str, ...]
     namespaces: tuple[str, ...]
     open_files_hard: int
+    processes_hard: int

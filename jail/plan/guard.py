@@ -4,8 +4,8 @@ Rule: a thing is guarded only where a tree shows it; what is not shown needs no 
 """
 
 from jail.light import Final
-from jail.plan.facts import Facts
-from jail.plan.paths import deepest
+from jail.plan.facts import Facts, Place
+from jail.plan.paths import beneath, deepest
 from jail.plan.trees import Trees, refusal
 
 STORES: Final = ("node_modules", ".venv", "venv")
@@ -13,31 +13,45 @@ STORES: Final = ("node_modules", ".venv", "venv")
 
 
 def guard(trees: Trees, facts: Facts) -> None:
-    """What is read-only or absent inside the given trees."""
+    """Add to `trees` what is read-only or absent inside them, and notes for a person."""
     for guarded in facts.guarded:
         if deepest(guarded.path, trees.writable):
             trees.protect(guarded.path, guarded.kind, guarded.reason)
     _guard_hard_links(trees, facts)
     for place in facts.hide:
-        if place.kind == "absent":
-            trees.notes.append(f"hide = {place.given}: there is no such path")
-            continue
-        for path, kind in dict.fromkeys(((place.path, place.kind), (place.real, place.real_kind))):
-            if path in trees.writable:
-                raise refusal(
-                    f"{place.given} is hidden and given at once",
-                    "files.hide",
-                    "take one of the two rules out",
-                )
-            if path:
-                trees.hide(path, kind, f"hide = {place.given}")
-    for socket in facts.sockets:
-        trees.hide(socket, "socket", "a socket of a program outside")
-    for path in (*facts.own, *facts.credentials):
-        if deepest(path, trees.read_only) or deepest(path, trees.writable):
+        _hide(trees, place)
+    for path in facts.sockets:
+        trees.hide(path, "socket", "a socket or pipe of a program outside")
+    secret = (*facts.own, *facts.credentials)
+    for path in secret:
+        in_another = any(other != path and beneath(path, other) for other in secret)
+        if not in_another and trees.holds(path):
             trees.hide(path, "folder", "jail's own files" if path in facts.own else "credentials")
+    trees.notes += _notes(facts)
+
+
+def _hide(trees: Trees, place: Place) -> None:
+    if place.kind == "absent":
+        trees.notes.append(f"hide = {place.given}: there is no such path")
+        return
+    for path, kind in dict.fromkeys(((place.path, place.kind), (place.real, place.real_kind))):
+        if path in trees.writable:
+            hint = "take one of the two rules out"
+            raise refusal(f"{place.given} is hidden and given at once", "files.hide", hint)
+        if path:
+            trees.hide(path, kind, f"hide = {place.given}")
+
+
+def _notes(facts: Facts) -> list[str]:
+    notes = [f"{path} was too large, or closed in part, to be searched for sockets" for path in facts.unseen]
+    if facts.enclosing:
+        notes.append(
+            f"the repository at {facts.enclosing} lies above the workspace, so git does not work inside: "
+            "start there, or use --workspace"
+        )
     if facts.repository and facts.repository.refused:
-        trees.notes.append(f"git: {facts.repository.refused}")
+        notes.append(f"git: {facts.repository.refused}")
+    return notes
 
 
 def _guard_hard_links(trees: Trees, facts: Facts) -> None:

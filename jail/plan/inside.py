@@ -18,7 +18,7 @@ _NOWHERE: Final = "/proc/self/hidden-by-jail/nothing"
 """Where the link over a hidden file leads: /proc/self never has such a folder, so that nothing can be made
 there either.
 """
-_NAME_SERVICES: Final = ("passwd", "group", "shadow", "services", "protocols")
+_NAME_SERVICES: Final = ("passwd", "group", "shadow", "hosts", "services", "protocols")
 _MACHINE_ID: Final = "6a61696c6a61696c6a61696c6a61696c"
 """The same for every jail, so that it tells nothing of the host."""
 
@@ -60,10 +60,10 @@ def files(facts: Facts, plan: Plan) -> list[Step]:
             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
         ),
         "/etc/group": f"root:x:0:\ntty:x:5:\n{user}:x:{gid}:\nnogroup:x:65534:\n",
-        "/etc/hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n",
+        "/etc/hosts": f"127.0.0.1 localhost\n127.0.1.1 {HOSTNAME}\n::1 localhost ip6-localhost\n",
         "/etc/hostname": f"{HOSTNAME}\n",
         "/etc/resolv.conf": "# There is no way out to the network.\n",
-        "/etc/nsswitch.conf": "".join(f"{name}: files\n" for name in _NAME_SERVICES) + "hosts: files dns\n",
+        "/etc/nsswitch.conf": "".join(f"{name}: files\n" for name in _NAME_SERVICES),
         "/etc/machine-id": f"{_MACHINE_ID}\n",
         "/etc/gitconfig": _gitconfig(facts),
     }
@@ -87,6 +87,8 @@ def _gitconfig(facts: Facts) -> str:
         "[user]",
         f"\tname = {_quoted(name)}",
         f"\temail = {_quoted(email)}",
+        "[init]",
+        f"\tdefaultBranch = {_quoted(facts.branch or 'main')}",
         "[commit]",
         "\tgpgSign = false",
         "[tag]",
@@ -112,9 +114,11 @@ def _readme(plan: Plan) -> str:
         "Everything else is read-only (EROFS) or absent (ENOENT). In the workspace these are read-only\n"
         "too, or are moved away as soon as they are made: RESEARCH.md, agent settings and memory, editor\n"
         "tasks, git hooks and git config.\n\n"
-        "A git command that reports `Device or resource busy` or `Read-only file system` on one of these\n"
-        "(a switch, merge or stash that would change a tracked RESEARCH.md) did the rest of its work: run\n"
-        "`git status`, leave that file as it is, and say so.\n\n"
+        "git and a tracked RESEARCH.md: `git switch` to a branch with another one says `unable to unlink`\n"
+        "(Device or resource busy) and switches everything else; `git switch -f BRANCH` leads back. merge,\n"
+        "rebase and stash that would change it stop: `git merge --abort`, else `git reset --hard`, `git\n"
+        "clean`. In a worktree elsewhere (`git worktree add --detach ~/x`) all works. `could not write\n"
+        "config file .git/config` means that only the setting was not kept. Say so in your report.\n\n"
         "Network: loopback only; nothing leaves. setuid and setgid bits are refused.\n"
         "Credentials, the home folder and other projects of the person are not here.\n"
     )

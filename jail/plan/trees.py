@@ -40,10 +40,10 @@ class Trees:
         if place.real_kind in ("file", "folder") and not self.holds(place.real):
             self.read(place.real, f"{place.path} leads there")
 
-    def read(self, path: str, why: str) -> None:
+    def read(self, path: str, why: str, kind: str = "folder") -> None:
         """Give `path` read-only; inside a writable tree that is a protection."""
         if deepest(path, self.writable):
-            self.protect(path, "file", why)
+            self.protect(path, kind, why)
         elif not deepest(path, self.read_only):
             self.read_only[path] = why
 

@@ -22,7 +22,7 @@ create_module get_kernel_syms query_module
 """.split()
 NOT_ON_AARCH64 = """
 iopl ioperm modify_ldt uselib ustat sysfs _sysctl create_module get_kernel_syms query_module open creat
-chmod mkdir mknod
+chmod mknod
 """.split()
 
 
@@ -88,11 +88,9 @@ def test_setuid_and_setgid_cannot_be_made(bit: int) -> None:
         ("chmod", [0], []),
         ("fchmod", [3], []),
         ("creat", [0], []),
-        ("mkdir", [0], []),
         ("mknod", [0], []),
         ("fchmodat", [at, 0], []),
         ("fchmodat2", [at, 0], [0x100]),
-        ("mkdirat", [at, 0], []),
         ("mknodat", [at, 0], []),
         ("open", [0, creat], []),
         ("open", [0, tmpfile], []),

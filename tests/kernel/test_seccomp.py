@@ -84,7 +84,7 @@ PROBES: list[tuple[str, list[int]]] = [
     ("fchmodat", [NO_FD, BAD, 0o4755]),
     ("fchmodat2", [NO_FD, BAD, 0o4755]),
     ("openat", [NO_FD, BAD, 0o101, 0o4755]),
-    ("mkdirat", [NO_FD, BAD, 0o2755]),
+    ("renameat2", [NO_FD, BAD, NO_FD, BAD, 4]),
     ("mknodat", [NO_FD, BAD, 0o104755]),
     ("clone", [0x10000 | 0x10000000]),
     ("clone", [0x10000 | 0x40000000]),
@@ -98,7 +98,6 @@ PROBES_X86: list[tuple[str, list[int]]] = [
     ("creat", [BAD, 0o4755]),
     ("open", [BAD, 0o101, 0o2755]),
     ("open", [BAD, 0o20200002, 0o4755]),
-    ("mkdir", [BAD, 0o4755]),
     ("mknod", [BAD, 0o104755]),
 ]
 
@@ -107,7 +106,8 @@ HARMLESS: list[tuple[str, list[int], int]] = [
     ("fchmodat", [NO_FD, BAD, 0o1755], errno.EFAULT),
     ("openat", [NO_FD, BAD, 0, 0o4755], errno.EFAULT),
     ("openat", [NO_FD, BAD, 0o101, 0o755], errno.EFAULT),
-    ("mkdirat", [NO_FD, BAD, 0o755], errno.EFAULT),
+    ("mkdirat", [NO_FD, BAD, 0o2755], errno.EFAULT),
+    ("renameat2", [NO_FD, BAD, NO_FD, BAD, 1], errno.EFAULT),
     ("ioctl", [NO_FD, 0x5413], errno.EBADF),
     ("setsockopt", [NO_FD, 6, 1, BAD, 4], errno.EBADF),
     ("setsockopt", [NO_FD, 1, 31, BAD, 4], errno.EBADF),
@@ -264,7 +264,7 @@ for bit in (0o4000, 0o2000, 0o6000):
     attempt(os.chmod, "file", bit | 0o755)
     attempt(os.open, "opened", os.O_CREAT | os.O_WRONLY, bit | 0o755)
     attempt(os.open, ".", os.O_TMPFILE | os.O_WRONLY, bit | 0o755)
-    attempt(os.mkdir, "folder", bit | 0o755)
+    os.mkdir(f"folder{bit}", bit | 0o755)
     attempt(os.mknod, "node", 0o100000 | bit | 0o755)
     attempt(os.mkfifo, "pipe", bit | 0o755)
 os.chmod("file", 0o1777)
@@ -273,7 +273,7 @@ os.chmod("file", 0o1777)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert {
         path.name: path.stat().st_mode & 0o7777 for path in folder.iterdir() if path.name != ".cache"
-    } == {"file": 0o1777}
+    } == {"file": 0o1777, "folder2048": 0o755, "folder1024": 0o755, "folder3072": 0o755}
     control = python("import os; open('file', 'w').close(); os.chmod('file', 0o4755)", folder, filters=False)
     assert control.returncode == 0
     assert (folder / "file").stat().st_mode & 0o4000

@@ -34,7 +34,7 @@ def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_name_email_and_hooks_folder_come_from_the_persons_file(home: Path) -> None:
     write(home, "[user]\n\tname = Ada \u00c9\n\temail = ada@example.org\n[core]\n\thooksPath = .githooks\n")
-    assert personal(home) == Personal("Ada \u00c9", "ada@example.org", ".githooks")
+    assert personal(home) == Personal("Ada \u00c9", "ada@example.org", ".githooks", "")
     assert gitidentity.identity(str(home), {}, str(home.parent / "cache")) == (
         "Ada \u00c9",
         "ada@example.org",
@@ -44,7 +44,7 @@ def test_name_email_and_hooks_folder_come_from_the_persons_file(home: Path) -> N
 def test_the_environment_goes_before_the_file(home: Path) -> None:
     write(home, "[user]\n\tname = Ada\n\temail = ada@example.org\n")
     found = personal(home, GIT_AUTHOR_NAME="Bob", GIT_COMMITTER_EMAIL="bob@example.org")
-    assert found == Personal("Bob", "bob@example.org", "")
+    assert found == Personal("Bob", "bob@example.org", "", "")
 
 
 def test_includes_are_followed_and_not_cached(home: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_repository_in_the_current_folder_says_nothing(
         found = personal(home, GIT_DIR=f"{tmp_path}/ws/.git", GIT_CONFIG_GLOBAL=f"{tmp_path}/ws/.git/config")
     finally:
         os.chdir(here)
-    assert found == Personal("Ada", "", "")
+    assert found == Personal("Ada", "", "", "")
 
 
 def test_git_is_not_started_again_until_the_file_changes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_git_is_not_started_for_a_person_without_configuration(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_git(monkeypatch)
-    assert personal(home) == Personal("", "", "")
+    assert personal(home) == Personal("", "", "", "")
 
 
 def altered(cache: Path) -> None:
@@ -166,14 +166,14 @@ def test_no_git_a_failing_git_and_a_sleeping_git_are_no_identity(
         fake.write_text(body or "#!/nowhere\n")
         fake.chmod(0o755)
         monkeypatch.setattr(gitidentity, "GITS", (str(fake),))
-        assert personal(home) == Personal("", "", "")
+        assert personal(home) == Personal("", "", "", "")
     monkeypatch.setattr(gitidentity, "GITS", ())
-    assert personal(home) == Personal("", "", "")
+    assert personal(home) == Personal("", "", "", "")
 
 
 def test_a_broken_configuration_is_no_identity(home: Path) -> None:
     write(home, "[user\n")
-    assert personal(home) == Personal("", "", "")
+    assert personal(home) == Personal("", "", "", "")
 
 
 def test_what_would_break_a_commit_line_is_taken_out(home: Path) -> None:

@@ -287,7 +287,13 @@ def test_the_shipped_policy_cut_short_anywhere_gives_less_or_is_refused() -> Non
         assert gives_no_more(rest, whole), f"first {number} lines"
 
 
-KEYS = [line.partition("=")[0].strip() for line in LINES if "=" in line and line[:1].isalpha()]
+IN_SET = OVERNIGHT.partition("[environment.set]")[2].partition("\n[")[0]
+"""Names that the policy invents; any other would be as good."""
+KEYS = [
+    line.partition("=")[0].strip()
+    for line in LINES
+    if "=" in line and line[:1].isalpha() and line not in IN_SET
+]
 
 
 @pytest.mark.parametrize("key", KEYS)
