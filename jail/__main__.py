@@ -37,11 +37,11 @@ def installed_folders(main: str) -> list[str]:
 
 def _leave(code: int) -> None:
     """End at once: taking a whole interpreter apart first is time that every launch would pay for."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            code = code or 125  # whoever read our output has gone
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        code = code or 125  # whoever read our output has gone
     os._exit(code)
 
 

@@ -93,6 +93,14 @@ _INVISIBLE = frozenset(
 
 def report(error: JailError) -> None:
     """Print `error` to standard error, in jail's one form."""
-    lines = error.lines()
-    sys.stderr.write("".join([f"jail: {lines[0]}\n", *(f"jail: {line}\n" for line in lines[1:])]))
-    sys.stderr.flush()
+    for line in error.lines():
+        say(line)
+
+
+def say(message: str) -> None:
+    """One line for a person, on standard error; whoever reads it may be gone, which changes nothing."""
+    try:
+        sys.stderr.write(printable(f"jail: {message}") + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return  # closed from the start, or its reader has gone

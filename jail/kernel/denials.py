@@ -224,11 +224,17 @@ _SETUID: Final = (
     ),
 )
 
-_WHITEOUT: Final = (
+_ODD: Final = (
+    Denial(
+        ("prlimit64",),
+        errno.EPERM,
+        "process 1 has the command's uid: its limits could be set, and its report must not depend on it",
+        (When(0, EQUAL, 1, INT),),
+    ),
     Denial(
         ("renameat2",),
         errno.EINVAL,
-        "RENAME_WHITEOUT leaves a character device 0:0 on the host, which an overlay takes for a deletion",
+        "RENAME_ODD leaves a character device 0:0 on the host, which an overlay takes for a deletion",
         (bits(4, 1 << 2),),
     ),
 )
@@ -268,7 +274,7 @@ DENIALS: Final[tuple[Denial, ...]] = (
     *_IOCTLS,
     *_SOCKETS,
     *_SETUID,
-    *_WHITEOUT,
+    *_ODD,
     *_odd_personalities(),
 )
 

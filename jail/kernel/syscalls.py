@@ -123,6 +123,7 @@ NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "openat2": (437, 437),
     "perf_event_open": (298, 241),
     "personality": (135, 92),
+    "prlimit64": (302, 261),
     "pidfd_getfd": (438, 438),
     "pidfd_open": (434, 434),
     "pidfd_send_signal": (424, 424),

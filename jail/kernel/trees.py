@@ -115,10 +115,13 @@ def _up(fd: int, expected: files.Identity) -> int:
 
 
 class Digest(NamedTuple):
-    """SHA-256 as hex; `complete` is False when a bound was reached or something could not be read."""
+    """SHA-256 as hex; `complete` is False when a bound was reached or something could not be read; `read`:
+    bytes of content.
+    """
 
     hex: str
     complete: bool
+    read: int
 
 
 def digest_tree(
@@ -134,7 +137,8 @@ def digest_tree(
     if stat.S_ISREG(os.fstat(fd).st_mode):
         whole = sha256()
         read = _feed(whole.update, os.dup(fd), most_bytes)
-        return Digest(whole.hexdigest(), read < most_bytes or os.fstat(fd).st_size <= most_bytes)
+        complete = read < most_bytes or os.fstat(fd).st_size <= most_bytes
+        return Digest(whole.hexdigest(), complete, read)
     total = sha256(b"tree\0")
     entries, left, complete, denied = 0, most_bytes, True, list[str]()
     for folder in walk.folders(fd, in_order=True, regain=own):
@@ -145,13 +149,13 @@ def digest_tree(
         for dirent in folder.entries:
             entries += 1
             if entries > most_entries:
-                return Digest(total.hexdigest(), complete=False)
+                return Digest(total.hexdigest(), complete=False, read=most_bytes - left)
             content = sha256()
             size, said = _say(folder.fd, dirent.name, content.update, left, own=own)
             left -= size
             complete = complete and said is not None and left > 0
             total.update(os.fsencode(dirent.name) + b"\0" + (said or b"gone") + b"\0" + content.digest())
-    return Digest(total.hexdigest(), complete and not denied)
+    return Digest(total.hexdigest(), complete and not denied, most_bytes - left)
 
 
 def _say(folder: int, name: str, update: _Update, most: int, *, own: bool) -> tuple[int, bytes | None]:

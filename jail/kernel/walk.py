@@ -25,6 +25,8 @@ seen whole.
 """
 FOLDER_ENTRIES: Final = 1_000_000
 """Names of one folder held in memory at once: about 200 MB."""
+DENIED: Final = 100
+"""Paths of folders that could not be entered; a path costs what its folder is deep."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _GONE: Final = frozenset([errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE])
@@ -37,7 +39,7 @@ class Folder:
     yielded last.
 
     `whole` is False when not all of its names were listed. `denied` is one list for the whole walk: the paths
-    of folders that could not be entered, though they are there.
+    of the first DENIED folders that could not be entered, though they are there.
     """
 
     __slots__ = ("denied", "depth", "entries", "fd", "identity", "name", "parent", "whole")
@@ -177,7 +179,7 @@ def _next(levels: list[tuple[Folder, list[str]]], enter: Callable[[int, str], in
             except OSError as error:
                 if error.errno not in _UNREADABLE:
                     raise
-                if error.errno not in _GONE:
+                if error.errno not in _GONE and len(level.denied) < DENIED:
                     level.denied.append(level.join(name))
         levels.pop()
         if levels and levels[-1][0].fd < 0:

@@ -3,7 +3,8 @@
 Rule: found by the kernel's change time, which no program can set back, in the whole workspace, `.git` dirs of
 nested repositories included; sorted by path; bounded, and what goes past the bound is counted, never silent.
 A file that was moved as part of a folder keeps its change time: its folder is listed then where the table
-names the folder, else nothing is.
+names the folder, else nothing is. What is asked of a name depends on its folders only through what each hands
+to those in it, and a path is built only for a row, so that a deep tree costs what a flat one costs.
 """
 
 import os
@@ -19,9 +20,19 @@ ROWS: Final = 2000
 """Rows of one list; a person reads tens, a program thousands."""
 ENTRIES: Final = 2_000_000
 """Entries that are looked at."""
+DIGEST_BYTES: Final = 256 << 20
+"""Content read for all digests of one list, about a second; a file larger than what is left has no digest.
+What is made inside decides on the sizes, and sparse files of terabytes cost it nothing.
+"""
+PATH_BYTES: Final = 4096 - 256
+"""A folder whose path is longer has one row for all that is in it: no program could be given the paths
+(PATH_MAX and NAME_MAX, <linux/limits.h>), and what is made inside decides how long they are.
+"""
 
 _STORES: Final = frozenset(["node_modules"])
 """Folders that a package manager fills with thousands of such files: one row each, with their number."""
+_INSTALLED: Final = "{} changed files in it that run by themselves, installed by a package manager"
+_DEEP: Final = "{} changed files in it that run by themselves, deeper than a path can say"
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -36,6 +47,32 @@ class Changed(NamedTuple):
     digest: str
 
 
+class _Found(NamedTuple):
+    """A `Changed` without what costs: `name` is relative to `folder`, "" for the folder itself."""
+
+    folder: walk.Folder
+    name: str
+    kind: str
+    reason: str
+
+
+class _Group(NamedTuple):
+    """A folder that has one row for all such files in it; `reason` takes their number."""
+
+    folder: walk.Folder
+    reason: str
+
+
+class _Level(NamedTuple):
+    """What a folder hands to those in it: what the table says there, the group that they belong to, and the
+    bytes of its path.
+    """
+
+    within: autoexec.Within
+    group: _Group | None
+    length: int
+
+
 def auto_exec_changes(workspace_fd: int, since_ns: int, rows: int = ROWS) -> Iterator[Changed]:
     """The files of the table of jail.plan.autoexec, and git dirs' parts that run, whose change time is
     `since_ns` or later.
@@ -45,61 +82,77 @@ def auto_exec_changes(workspace_fd: int, since_ns: int, rows: int = ROWS) -> Ite
     """
     listed = 0
     more = 0
-    looked = 0
-    for changed in _changes(workspace_fd, since_ns):
-        looked += 1
+    left = DIGEST_BYTES
+    for found in _changes(workspace_fd, since_ns):
         if listed >= rows:
             more += 1
             continue
         listed += 1
-        yield changed
+        path = found.folder.join(found.name) if found.name else found.folder.path
+        digest, read = _digest(found, left)
+        left -= read
+        yield Changed(path, found.kind, found.reason, digest)
     if more:
         yield Changed("", "more", f"{more} more such files changed", "")
 
 
-def _changes(workspace_fd: int, since_ns: int) -> Iterator[Changed]:
-    stores: dict[str, int] = {}
+def _changes(workspace_fd: int, since_ns: int) -> Iterator[_Found]:
+    levels: list[_Level] = []
+    counts: dict[_Group, int] = {}
     looked = 0
     for folder in walk.folders(workspace_fd, in_order=True):
+        del levels[folder.depth :]
+        level = _level(levels[-1], folder) if levels else _Level(autoexec.TOP, None, 0)
+        levels.append(level)
         looked += len(folder.entries)
         if looked > ENTRIES:
-            yield Changed(folder.path, "more", f"not looked at from here on: more than {ENTRIES} entries", "")
+            shown = level.group.folder if level.group and level.length > PATH_BYTES else folder
+            yield _Found(shown, "", "more", f"not looked at from here on: more than {ENTRIES} entries")
             break
-        names = {entry.name for entry in folder.entries}
-        git_dir = "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)
-        parts = [canonical(part) for part in folder.path.split("/")] if folder.parent is not None else []
-        store = next((index for index, part in enumerate(parts) if part in _STORES), -1)
-        for entry in folder.entries:
-            reason = _reason(entry, parts, git_dir=git_dir)
-            if not reason or not _is_new(entry, since_ns):
-                continue
-            if store >= 0:
-                path = "/".join(folder.path.split("/")[: store + 1])
-                stores[path] = stores.get(path, 0) + 1
+        for found, in_git_dir in _in_folder(folder, level.within, since_ns):
+            if level.group is None or (in_git_dir and level.length <= PATH_BYTES):
+                yield found
             else:
-                yield Changed(folder.join(entry.name), walk.kind_of(entry), reason, _digest(folder.fd, entry))
-        if git_dir:
-            yield from _of_git_dir(folder, since_ns)
-    for path, count in sorted(stores.items()):
-        yield Changed(
-            path,
-            "more",
-            f"{count} changed files in it that run by themselves, installed by a package manager",
-            "",
-        )
+                counts[level.group] = counts.get(level.group, 0) + 1
+    for group, count in counts.items():
+        yield _Found(group.folder, "", "more", group.reason.format(count))
 
 
-def _reason(entry: os.DirEntry[str], parts: list[str], *, git_dir: bool) -> str:
-    row = autoexec.by_name(entry.name) or autoexec.by_folders([*parts, canonical(entry.name)])
+def _level(above: _Level, folder: walk.Folder) -> _Level:
+    folded = canonical(folder.name)
+    length = above.length + len(os.fsencode(folder.name)) + 1
+    group = above.group
+    if group is None and folded in _STORES:
+        group = _Group(folder, _INSTALLED)
+    elif group is None and length > PATH_BYTES:
+        group = _Group(folder, _DEEP)
+    return _Level(autoexec.enter(above.within, folded), group, length)
+
+
+def _in_folder(folder: walk.Folder, within: autoexec.Within, since_ns: int) -> Iterator[tuple[_Found, bool]]:
+    """What is new in one folder, and whether the table has it or a git dir makes it so."""
+    names = {entry.name for entry in folder.entries}
+    git_dir = "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)
+    for entry in folder.entries:
+        reason = _reason(entry, within, git_dir=git_dir)
+        if reason and _is_new(entry, since_ns):
+            yield _Found(folder, entry.name, walk.kind_of(entry), reason), False
+    if git_dir:
+        for found in _of_git_dir(folder, since_ns):
+            yield found, True
+
+
+def _reason(entry: os.DirEntry[str], within: autoexec.Within, *, git_dir: bool) -> str:
+    folded = canonical(entry.name)
+    row = autoexec.row_of(within, folded)
     if entry.is_dir(follow_symlinks=False):
-        named = autoexec.by_folders([*parts, canonical(entry.name), ""])
-        row = named if row is None else None
+        row = autoexec.enter(within, folded).row if row is None else None
     if row is None or (git_dir and row.pattern.startswith(".git/")):
         return ""
     return "" if row.pattern == ".git/hooks/*" else row.reason
 
 
-def _of_git_dir(folder: walk.Folder, since_ns: int) -> Iterator[Changed]:
+def _of_git_dir(folder: walk.Folder, since_ns: int) -> Iterator[_Found]:
     """Parts of a git dir, whatever its name, that would make git run something and are new."""
     for path, reason in freshgit.offences(folder.fd):
         try:
@@ -107,7 +160,7 @@ def _of_git_dir(folder: walk.Folder, since_ns: int) -> Iterator[Changed]:
         except OSError:
             continue
         if found.st_ctime_ns >= since_ns:
-            yield Changed(folder.join(path), "file", reason, _content_digest(folder.fd, path))
+            yield _Found(folder, path, "file", reason)
 
 
 def _is_new(entry: os.DirEntry[str], since_ns: int) -> bool:
@@ -117,21 +170,23 @@ def _is_new(entry: os.DirEntry[str], since_ns: int) -> bool:
         return False
 
 
-def _digest(folder: int, entry: os.DirEntry[str]) -> str:
-    if entry.is_symlink():
+def _digest(found: _Found, most: int) -> tuple[str, int]:
+    """The digest and how much was read for it; "" where there is none, or more than `most` to read."""
+    if found.kind == "symlink":
         try:
-            return sha256_hex(os.fsencode(os.readlink(entry.name, dir_fd=folder)))
+            return sha256_hex(os.fsencode(os.readlink(found.name, dir_fd=found.folder.fd))), 0
         except OSError:
-            return ""
-    return _content_digest(folder, entry.name) if entry.is_file(follow_symlinks=False) else ""
+            return "", 0
+    return _content_digest(found.folder.fd, found.name, most) if found.kind == "file" else ("", 0)
 
 
-def _content_digest(folder: int, path: str) -> str:
+def _content_digest(folder: int, path: str, most: int) -> tuple[str, int]:
     try:
         fd = os.open(path, _FILE, dir_fd=folder)
     except OSError:
-        return ""
+        return "", 0
     try:
-        return trees.digest_tree(fd).hex
+        size = os.fstat(fd).st_size
+        return (trees.digest_tree(fd, size + 1).hex, size) if size <= most else ("", 0)
     finally:
         os.close(fd)

@@ -6,6 +6,7 @@ jail's own code; whole messages or none (SOCK_SEQPACKET, unix(7)). Who says what
     keeper  → supervisor   failed, init (its pid), terminal (+ the pty's master), lost, restored, gone
     command → supervisor   probes, not-executed
     init    → supervisor   exit
+    supervisor → keeper    look: a name came or went beside a protected one
     init    → keeper       proc (+ the mount of /proc); keeper → init: built
 
 Orders go the other way on pipes: one byte lets the command exec; pairs of bytes are signals for init to pass
@@ -16,7 +17,7 @@ import _socket
 import marshal
 import struct
 
-from jail.light import Final
+from jail.light import Final, suppress
 
 MESSAGE_LIMIT: Final = 65536
 """Bytes of one message: the longest is a text of errors or probes, a few hundred bytes."""
@@ -47,10 +48,19 @@ class Channel:
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else []
         self._socket.sendmsg([data], rights)
 
+    def offer(self, tag: str) -> None:
+        """Send a message that may be lost: where the last ones are still unread, it will look anyway."""
+        with suppress(OSError):
+            self._socket.sendmsg([marshal.dumps((tag, ()))], [], _socket.MSG_DONTWAIT)
+
     def receive(self) -> Message | None:
         """The next message, waiting for it; None when the other end is gone."""
         space = _socket.CMSG_SPACE(FDS_LIMIT * 4)
-        data, ancillary, _, _ = self._socket.recvmsg(MESSAGE_LIMIT, space, _socket.MSG_CMSG_CLOEXEC)
+        try:
+            data, ancillary, _, _ = self._socket.recvmsg(MESSAGE_LIMIT, space, _socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            # The other end closed with offers of ours unread; what it sent before that still waits (unix(7)).
+            return self.receive()
         if not data:
             return None
         fds: list[int] = []

@@ -94,7 +94,7 @@ def _execute(start: Start) -> NoReturn:
         [program] if "/" in program else [f"{folder}/{program}" for folder in environment["PATH"].split(":")]
     )
     problem: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    for candidate in candidates:
+    for candidate in filter(None, candidates if program else ()):
         try:
             os.execve(candidate, plan.command, environment)  # noqa: S606 - that is the point
         except OSError as error:

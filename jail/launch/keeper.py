@@ -74,7 +74,7 @@ def run(launch: Launch) -> NoReturn:
         guard = restore.Guard(build, control)
         _keep_little()
         link.send("built", terminal)
-        _watch(guard, watch, link, process_1)
+        _watch(guard, watch, (link, control), process_1)
     except BaseException as problem:  # noqa: BLE001 - whatever it is, nothing may run on
         tell_failure(control, at, problem)
     os._exit(EXIT_JAIL)
@@ -157,13 +157,17 @@ def _keep_little() -> None:
     os.close(null)
 
 
-def _watch(guard: "restore.Guard", mountinfo: int, link: Channel, process_1: int) -> NoReturn:
-    """Until process 1 ends: look after the protected mounts whenever this namespace's mounts change
-    (proc_pid_mountinfo(5)).
+def _watch(guard: "restore.Guard", mountinfo: int, ends: tuple[Channel, Channel], process_1: int) -> NoReturn:
+    """Until process 1 ends: look after the protected mounts.
+
+    Whenever this namespace's mounts change (proc_pid_mountinfo(5)), and when the supervisor says that names
+    moved: a mount goes along with a name that is renamed, and no event of mounts tells of it.
     """
+    link, control = ends
     poller = select.poll()
     poller.register(mountinfo, select.POLLPRI)
-    poller.register(link.fileno(), select.POLLIN)
+    for end in ends:
+        poller.register(end.fileno(), select.POLLIN)
     guard.check(time.monotonic())
     while True:
         for fd, mask in poller.poll(RETRY_MS if guard.missing else None):
@@ -172,6 +176,8 @@ def _watch(guard: "restore.Guard", mountinfo: int, link: Channel, process_1: int
                 # (pid_namespaces(7)).
                 os.waitpid(process_1, 0)
                 os._exit(0)
+            if fd == control.fileno() and control.receive() is None:
+                os._exit(EXIT_JAIL)
         guard.check(time.monotonic())
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from jail.errors import EXIT_SIGNAL_BASE, JailError
+from jail.errors import EXIT_JAIL, EXIT_SIGNAL_BASE, JailError
 from jail.kernel import files
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple, suppress
@@ -14,6 +14,7 @@ TIMEOUT: Final = "time is over"
 NOT_EXECUTED: Final = "could not be executed"
 FAILED: Final = "jail failed"
 REFUSED: Final = "refused"
+RUNNING: Final = "running, or killed before it could say how it ended"
 
 
 class Outcome(NamedTuple):
@@ -55,6 +56,8 @@ class StatusFile:
                 self._folder = os.open(folder or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise self._failure(error) from error
+        # What an earlier run said must not be taken for the word of this one, should we be killed.
+        self.write(Outcome(EXIT_JAIL, RUNNING), "")
 
     def _failure(self, error: OSError) -> JailError:
         return JailError(

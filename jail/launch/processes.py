@@ -11,6 +11,7 @@ import os
 
 import _prctl
 
+from jail.errors import JailError
 from jail.launch import command, keeper
 from jail.launch.channel import Channel
 from jail.launch.streams import Streams
@@ -37,12 +38,20 @@ class Processes:
         launch = keeper.Launch(
             start, built_from, self._orders_read, os.geteuid(), os.getpid(), streams.with_terminal
         )
-        self._keeper = os.fork()
-        if self._keeper == 0:
-            keeper.run(launch)
-        self._theirs.close()
-        os.close(self._go_read)
-        os.close(self._orders_read)
+        try:
+            self._keeper = os.fork()
+            if self._keeper == 0:
+                keeper.run(launch)
+        except OSError as error:
+            hint = "raise the limit on processes (ulimit -u, pids.max), or end some"
+            raise JailError(
+                f"no process could be started: {error.strerror}", where="fork", hint=hint
+            ) from error
+        finally:
+            # Else we would wait for ourselves at the end.
+            self._theirs.close()
+            os.close(self._go_read)
+            os.close(self._orders_read)
 
     def go(self) -> None:
         """Let the command's exec happen."""

@@ -29,6 +29,8 @@ not relayed.
 COPY_BYTES: Final = 2 << 30
 COPY_ENTRIES: Final = 200_000
 """What is copied at the end; larger things stay in the workspace under their neutral name."""
+DIGEST_BYTES: Final = 1 << 30
+"""Content read for all digests of one run, some seconds; past it a digest is of a beginning only."""
 LIVE_REMOVALS: Final = 1000
 LOST_NAMES: Final = 100
 
@@ -65,6 +67,7 @@ class Quarantine:
         self._next = 0
         self._left: list[_Left] = []
         self._doomed: list[tuple[int, str]] = []
+        self._unread = DIGEST_BYTES
         self.counted = 0
 
     def take(self, folder: int, name: str, label: str) -> Taken | None:
@@ -78,7 +81,7 @@ class Quarantine:
         self._next += 1
         slot = f"{self._next:04d}-{label.replace('/', '_')}"
         try:
-            taken = self._moved(folder, name, slot, mode)
+            taken = self._moved(folder, name, slot)
         except OSError as error:
             if error.errno == errno.ENOENT:
                 return None
@@ -89,10 +92,12 @@ class Quarantine:
             return taken._replace(how="counted", kept="")
         return taken
 
-    def _moved(self, folder: int, name: str, slot: str, mode: int) -> Taken:
+    def _moved(self, folder: int, name: str, slot: str) -> Taken:
         try:
             _rename(folder, name, self._fd, slot)
-            return Taken(files.kind(mode), "moved", slot)
+            # What was renamed may be another thing than the look before it met.
+            moved = os.stat(slot, dir_fd=self._fd, follow_symlinks=False)
+            return Taken(files.kind(moved.st_mode), "moved", slot)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
@@ -144,12 +149,14 @@ class Quarantine:
         """
         if taken.kind == "symlink":
             target = os.readlink(taken.kept, dir_fd=self._fd)
-            return trees.Digest(sha256_hex(os.fsencode(target)), complete=True)
+            return trees.Digest(sha256_hex(os.fsencode(target)), complete=True, read=0)
         if taken.kind not in ("file", "folder"):
-            return trees.Digest("", complete=False)
+            return trees.Digest("", complete=False, read=0)
         fd = walk.open_own(self._fd, taken.kept, _FILE)
         try:
-            return trees.digest_tree(fd, own=True)
+            found = trees.digest_tree(fd, self._unread, own=True)
+            self._unread = max(0, self._unread - found.read)
+            return found
         finally:
             os.close(fd)
 

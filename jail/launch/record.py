@@ -5,23 +5,28 @@ that cannot be written ends the run (JailError from the ledger), since what is n
 """
 
 import os
+import select
 import sys
 import time
 
 from jail import __version__
-from jail.errors import printable
+from jail.errors import say
 from jail.kernel import files, trees
 from jail.launch import changes, probes, sweep, watchlist
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
-from jail.light import Final
+from jail.light import Final, suppress
 from jail.plan import text
 from jail.plan.steps import Plan
 from jail.policy.value import Policy
 
 QUARANTINE: Final = "swept"
 """Folder of the session that holds what was moved out of the workspace."""
+MESSAGES: Final = 200
+"""Most messages that wait; the ledger has them all."""
+LAST_WORDS_MS: Final = 500
+"""How long the end waits for a reader of messages, for each of them."""
 TIME_STAMP_SLACK: Final = 20_000_000
 """Nanoseconds by which a file's change time may lag behind the clock: it is as coarse as the kernel's tick.
 """
@@ -67,6 +72,11 @@ class Record:
             pid=os.getpid(),
         )
         self._watch = sweep.Watch(self._watched, self._quarantine())
+        self._watch.also(
+            os.path.dirname(step.target)
+            for step in self._plan.steps
+            if step.verb == "protect" and step.source
+        )
 
     def _quarantine(self) -> int:
         folder = f"{self._session.folder}/{QUARANTINE}"
@@ -102,22 +112,27 @@ class Record:
         """It stays away: from now on it is an absent protected path, and what appears there is swept."""
         self.ledger.append("note", text=f"{path}: still absent; what is made there is moved away from now on")
         if self._watch is not None:
-            self._watch.add(tree, path[len(tree) + 1 :], reason)
+            # A path that lies in no watched folder (another `write` tree) stays as it is told here.
+            with suppress(ValueError):
+                self._watch.add(tree, path[len(tree) + 1 :], reason)
             self.take_away()
 
     def limit(self, which: str, detail: str) -> None:
         """A limit was reached."""
         self.ledger.append("limit", which=which, detail=detail)
 
-    def take_away(self) -> None:
+    def take_away(self) -> bool:
         """Move away what appeared under a protected name; its digest follows at the end, when nobody can
-        write to it any more.
+        write to it any more. True when names came or went: protected mounts should be looked at.
         """
-        if self._watch is not None:
-            for item in self._watch.handle():
-                self._write_swept(item)
-                self.swept += 1
-                self._tell(f"{item.path}: made inside, and protected ({item.reason}): {self._fate(item)}")
+        if self._watch is None:
+            return False
+        for item in self._watch.handle():
+            self._write_swept(item)
+            self.swept += 1
+            self._tell(f"{item.path}: made inside, and protected ({item.reason}): {self._fate(item)}")
+        stirred, self._watch.stirred = self._watch.stirred, False
+        return stirred
 
     def _write_swept(self, item: sweep.Swept) -> None:
         if item.taken.how == "delivered":
@@ -142,6 +157,12 @@ class Record:
         """The command has ended: `finish` will look at everything."""
         if self._watch is not None:
             self._watch.stop()
+
+    def clear(self) -> None:
+        """The run failed, perhaps because nothing can be recorded any more: what was made is still moved."""
+        if self._watch is not None:
+            with suppress(OSError):
+                self._watch.finish()
 
     def finish(self) -> None:
         """Everything inside is dead: the last look, and the files that the host may run later."""
@@ -181,16 +202,23 @@ class Record:
     def say(self) -> None:
         """Print what waited; the terminal is the caller's again."""
         self._at_once = True
-        for message in self._messages:
-            sys.stderr.write(message)
-        self._messages.clear()
+        self._print(LAST_WORDS_MS)
 
     def _tell(self, message: str) -> None:
-        line = printable(f"jail: {message}") + "\n"
+        if len(self._messages) < MESSAGES:
+            self._messages.append(message)
         if self._at_once:
-            sys.stderr.write(line)
-        else:
-            self._messages.append(line)
+            self._print(0)
+
+    def _print(self, patience: int) -> None:
+        """As many of the waiting messages as can be written without blocking: a reader that does not read
+        must not hold up the sweep.
+        """
+        poller = select.poll()
+        with suppress(OSError, ValueError, AttributeError):
+            poller.register(sys.stderr.fileno(), select.POLLOUT)
+            while self._messages and poller.poll(patience):
+                say(self._messages.pop(0))
 
     def end(self, outcome: Outcome) -> None:
         """The last entry; the ledger is closed."""

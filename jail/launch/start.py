@@ -2,12 +2,13 @@
 supervise.
 """
 
+import errno
 import os
-import sys
 
 from jail import __version__
-from jail.errors import EXIT_CANNOT_ISOLATE, JailError, printable
+from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, JailError, say
 from jail.kernel import cache, files, filters, netlink
+from jail.kernel.libc import KernelError
 from jail.launch import keeper, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.supervise import Supervisor
@@ -48,6 +49,20 @@ class Prepared(NamedTuple):
 
 def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
     """The plan of one run; asks the host, changes nothing but the cache. Raises JailError."""
+    try:
+        return _prepare(options, command, environ)
+    except KernelError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        raise JailError(
+            "this kernel, or a sandbox around us, does not have a call that jail needs",
+            where=str(error),
+            hint="run `jail doctor`; inside a jail there is no second one",
+            code=EXIT_CANNOT_ISOLATE,
+        ) from error
+
+
+def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
     caller = survey.caller_from(environ, options.workspace)
     own = places.own(environ, caller.home)
     policy = load(options.policy, own.cache, caller.home)
@@ -90,7 +105,7 @@ def refused(prepared: Prepared) -> JailError | None:
 def run(options: Options, command: tuple[str, ...]) -> int:
     """Run `command` inside and return jail's exit code; the story of `jail run`. Raises JailError."""
     session_id = ""
-    found = Outcome(0, outcome.REFUSED)
+    found = Outcome(EXIT_JAIL, outcome.FAILED, 0, "jail was interrupted")
     status = outcome.StatusFile(options.status_file, options.workspace) if options.status_file else None
     try:
         prepared = prepare(options, command, os.environ)
@@ -104,6 +119,9 @@ def run(options: Options, command: tuple[str, ...]) -> int:
     except JailError as error:
         found = _of_error(error)
         raise
+    except OSError as error:
+        found = Outcome(EXIT_JAIL, outcome.FAILED, 0, str(error))
+        raise
     finally:
         if status is not None:
             status.write(found, session_id)
@@ -114,10 +132,7 @@ def _show_losses(prepared: Prepared) -> None:
     """One line for what this host lacks; unbounded memory is the same on every host, and README says so."""
     names = [loss.name for loss in prepared.plan.losses if loss.name != "limits-memory"]
     if names:
-        line = (
-            f"jail: without {', '.join(names)}, which policy {prepared.policy.name} accepts: see `jail plan`"
-        )
-        sys.stderr.write(printable(line) + "\n")
+        say(f"without {', '.join(names)}, which policy {prepared.policy.name} accepts: see `jail plan`")
 
 
 def _of_error(error: JailError) -> Outcome:
@@ -137,6 +152,8 @@ def _supervised(prepared: Prepared, session: Session) -> Outcome:
             supervisor.record.finish()
     except JailError as error:
         found = _of_error(error)
+        if supervisor.record is not None:
+            supervisor.record.clear()
         raise
     finally:
         if found is not None and supervisor.record is not None:
@@ -178,4 +195,4 @@ def _summarise(found: Outcome, record: "Record | None", session: Session) -> Non
     if record is not None and record.swept:
         said.append(f"{record.swept} protected paths were made inside and moved away")
     if said:
-        sys.stderr.write(printable(f"jail: {'; '.join(said)}; session {session.id}") + "\n")
+        say(f"{'; '.join(said)}; session {session.id}")

@@ -91,9 +91,11 @@ class Streams:
         if self._terminal is not None:
             self._terminal.resized()
 
-    def deliver(self) -> None:
-        """Everything inside is dead: what is left in the pipes goes out."""
-        relay.drain(self.parts, None)
+    def deliver(self, deadline: float | None) -> bool:
+        """Everything inside is dead: what is left in the pipes goes out, at most until `deadline` (monotonic
+        seconds); whether all of it did.
+        """
+        return relay.drain(self.parts, deadline)
 
     def restore(self, *, killed: bool) -> None:
         """Give the terminal back, and end the guard; `killed`: the command could not clean up its screen

@@ -19,7 +19,6 @@ the supervisor's end of the orders pipe closes with it.
 
 import os
 import select
-import sys
 import time
 
 from jail.errors import (
@@ -30,7 +29,7 @@ from jail.errors import (
     EXIT_SIGNAL_BASE,
     EXIT_TIMEOUT,
     JailError,
-    printable,
+    say,
 )
 from jail.launch import init, keeper, outcome
 from jail.launch.outcome import Outcome
@@ -46,6 +45,8 @@ SETUP_LIMIT: Final = 60.0
 """Seconds until a build that does not end is given up: a file system that hangs must not hang an overnight
 loop.
 """
+DELIVERY: Final = 3.0
+"""Seconds that the last output may wait for its reader once the run was told to end."""
 GRACE: Final = 10.0
 """Seconds between SIGTERM and the end of everything, once the time of the command is over."""
 FOR_GROUP: Final = (
@@ -77,6 +78,7 @@ class Supervisor:
         self._note = ""
         self._running = False
         self._time_is_over = False
+        self._told_to_end = False
         self._deadline = time.monotonic() + SETUP_LIMIT
         self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
@@ -146,7 +148,8 @@ class Supervisor:
             for number in os.read(self._wake, 4096):
                 self._signalled(number)
         elif fd == record.fileno():
-            record.take_away()
+            if record.take_away():
+                self._processes.control.offer("look")
         else:
             for part in self._streams.parts:
                 part.ready(fd, mask)
@@ -200,7 +203,7 @@ class Supervisor:
         program = self._plan.command[0]
         self._note = f"{program}: {os.strerror(int(str(number)))}"
         hint = _where_else(program) if missing else ""
-        sys.stderr.write(printable(f"jail: {self._note}{hint}") + "\n")
+        say(f"{self._note}{hint}")
         code = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
         self._outcome = Outcome(code, outcome.NOT_EXECUTED, 0, self._note)
 
@@ -224,6 +227,7 @@ class Supervisor:
         if number == signal.SIGWINCH:
             self._streams.resized()
         elif self._running:
+            self._told_to_end = self._told_to_end or number in ENDING
             self._processes.order(init.TO_PROCESS if number in FOR_PROCESS else init.TO_GROUP, number)
         elif number in ENDING:
             code = EXIT_SIGNAL_BASE + number
@@ -260,13 +264,21 @@ class Supervisor:
             self.record.say()
 
     def _deliver(self) -> None:
-        """What is left in the pipes goes to its reader, at his pace; a signal ends the waiting."""
+        """What is left in the pipes goes to its reader, at his pace, as in any pipeline; a run that was told
+        to end waits for a few seconds only. A signal ends the waiting too.
+        """
+        hurry = self._time_is_over or self._told_to_end or self._outcome is None
         for number in ENDING:
-            signal.signal(number, _enough)
+            if signal.getsignal(number) is _only_wake:
+                signal.signal(number, _enough)
         try:
-            self._streams.deliver()
+            if not self._streams.deliver(time.monotonic() + DELIVERY if hurry else None):
+                self._note = self._note or "output was lost: nobody read it"
         except _EnoughError:
             self._note = "output was lost: a signal came while it waited for its reader"
+        for number in ENDING:
+            if signal.getsignal(number) is _enough:
+                signal.signal(number, signal.SIG_DFL)
 
     def _hear_last_words(self) -> None:
         """What the keeper said while it ended: mounts lost and restored in the last moments belong in the

@@ -244,14 +244,15 @@ def _protected(workspace: str, layout: "GitLayout | None") -> tuple[list[Guarded
     """Protected paths of the workspace and its git dirs: those that are there, with what their symlinks lead
     to, and the absent.
     """
+    ways = {protected.canonical(folder) for folder in protected.folders("workspace") if folder}
     listings = {
         folder: _names(f"{workspace}/{folder}".rstrip("/")) for folder in protected.folders("workspace")
     }
     split = protected.split("workspace", listings)
     present = [
-        Guarded(f"{workspace}/{folder}", "symlink", "protected names lie where it leads")
-        for folder in listings
-        if folder and os.path.islink(f"{workspace}/{folder}")
+        Guarded(f"{workspace}/{name}", "symlink", "protected names lie where it leads")
+        for name in listings[""]
+        if protected.canonical(name) in ways and os.path.islink(f"{workspace}/{name}")
     ]
     for name, row in split.present:
         if row.name == ".git":
@@ -260,7 +261,7 @@ def _protected(workspace: str, layout: "GitLayout | None") -> tuple[list[Guarded
         present.append(Guarded(place.path, place.kind, row.reason))
         if place.kind == "symlink" and place.real_kind in ("file", "folder"):
             present.append(Guarded(place.real, place.real_kind, f"{name} leads there: {row.reason}"))
-    absent = [
+    absent = _behind_links(workspace, ways, split.absent) + [
         Guarded(f"{workspace}/{row.name}", "absent", row.reason)
         for row in split.absent
         if row.name != ".git" or layout is None or layout.kind == "bare"
@@ -269,6 +270,17 @@ def _protected(workspace: str, layout: "GitLayout | None") -> tuple[list[Guarded
         present += layout.protected
         absent += layout.absent
     return present, absent
+
+
+def _behind_links(workspace: str, ways: set[str], rows: tuple[protected.Protected, ...]) -> list[Guarded]:
+    """Absent names beneath a link that stands at launch (`.github -> shared`): watched where it leads to."""
+    found = []
+    for row in rows:
+        folder, _, name = row.name.rpartition("/")
+        place = look(f"{workspace}/{folder}") if folder in ways else None
+        if place is not None and place.kind == "symlink" and beneath(place.real or "/", workspace):
+            found.append(Guarded(f"{place.real}/{name}", "absent", row.reason))
+    return found
 
 
 def _sources_in(workspace: str, policy: Policy) -> list[Guarded]:

@@ -16,15 +16,16 @@ import os
 import time
 
 from jail.kernel import files, inotify
-from jail.kernel.files import Identity
 from jail.launch import freshgit
 from jail.launch.quarantine import Quarantine, Taken
-from jail.launch.watchlist import Node, Place, merge, places, tree
-from jail.light import Final, NamedTuple, Sequence
+from jail.launch.watchlist import Node, Place, Spot, Stood, merge, places, target, tree
+from jail.light import Final, Iterable, NamedTuple, Sequence, suppress
 from jail.plan import protected
 
 __all__ = ["Place", "Swept", "Watch", "places"]
 
+PARENTS: Final = 512
+"""Folders noticed beside the watched ones: parents of protected paths, in submodules too."""
 READS: Final = 16
 """Reads of the event queue in one `handle`, so that a loop of creations inside does not keep the terminal
 waiting.
@@ -60,25 +61,6 @@ class Swept(NamedTuple):
     times: int = 1
 
 
-class _Spot:
-    """One folder that is watched: open, with what to look for in it. `repository`: the git dir made inside
-    that it belongs to.
-    """
-
-    __slots__ = ("below", "fd", "identity", "node", "path", "present", "relative", "repository", "watch")
-
-    def __init__(self, fd: int, path: str, relative: str, node: Node, present: frozenset[str]) -> None:
-        self.fd = fd
-        self.path = path
-        self.relative = relative
-        self.node = node
-        self.present = present
-        self.identity: Identity = files.identity(fd)
-        self.repository: _Spot | None = None
-        self.below: dict[str, _Spot] = {}
-        self.watch = -1
-
-
 _GIT: Final = ".git"
 _JUDGED: Final = frozenset(
     [part for row in protected.PROTECTED if row.place != "workspace" for part in row.name.split("/")]
@@ -92,15 +74,17 @@ class Watch:
     """Watches absent protected names and takes away what appears under them.
 
     `quarantine_fd` is a folder of the session, open; it stays the caller's. Made before the command starts,
-    and looks once. Raises OSError where a folder cannot be opened or watched.
+    and looks once. Raises OSError where a folder cannot be opened or watched. `stirred`: a name came or went
+    in a watched folder since this was last set to False; a protected mount may have gone away with it.
     """
 
     def __init__(self, places: Sequence[Place], quarantine_fd: int) -> None:
         self._quarantine = Quarantine(quarantine_fd)
         self._inotify = inotify.Inotify()
         self._stopped = False
-        self._spots: dict[int, _Spot] = {}
-        self._tops: list[_Spot] = []
+        self.stirred = False
+        self._spots: dict[int, Spot] = {}
+        self._tops: list[Spot] = []
         self._records: list[Swept] = []
         self._new: list[Swept] = []
         self._stuck: set[str] = set()
@@ -108,7 +92,8 @@ class Watch:
             fd = files.openat2(
                 -1, place.folder, _FOLDER, files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
             )
-            top = _Spot(fd, place.folder, "", tree(place.names), frozenset(place.present))
+            names = tree(place.names)
+            top = Spot(fd, place.folder, "", names, Stood(fd, names, place.present))
             self._tops.append(top)
             self._watch(top, _APPEARS)
         self._look_everywhere()
@@ -118,16 +103,32 @@ class Watch:
         return self._inotify.fileno()
 
     def add(self, folder: str, name: str, reason: str) -> None:
-        """Watch one name more: a protected path that was there at launch and is gone now. ValueError for an
-        unknown folder.
+        """Watch one name more: a protected path that was there at launch and is gone now. ValueError where no
+        folder above it is watched.
         """
-        top = next((spot for spot in self._tops if spot.path == folder), None)
-        if top is None:
-            raise ValueError(f"{folder} is not watched")
-        top.present -= {name}
-        added = tree([(name, reason)])
-        merge(top.node, added)
+        path = f"{folder.rstrip('/')}/{name}"
+        above = [spot for spot in self._tops if path.startswith(f"{spot.path}/")]
+        if not above:
+            raise ValueError(f"{path} is not watched")
+        # From the workspace, a name in its git dir would make that dir one that was made inside.
+        top = max(above, key=lambda spot: len(spot.path))
+        relative = path[len(top.path) + 1 :]
+        top.stood.forget(relative)
+        node = top.node.at(relative)
+        if node is None or not node.below:  # else it is a way to watched names, and may come back as a folder
+            merge(top.node, tree([(relative, reason)]))
         self._look_around(top)
+
+    def also(self, folders: Iterable[str]) -> None:
+        """Notice, in `stirred`, when names come and go in these folders too; what is gone is passed by."""
+        for folder in list(dict.fromkeys(folders))[:PARENTS]:
+            try:
+                fd = files.openat2(-1, folder, _FOLDER, files.RESOLVE_NO_SYMLINKS)
+            except OSError:
+                continue
+            with suppress(OSError):
+                self._inotify.add(fd, _APPEARS | inotify.IN_MASK_ADD)
+            os.close(fd)
 
     def handle(self) -> list[Swept]:
         """Look where something happened; returns what was taken away now."""
@@ -135,6 +136,7 @@ class Watch:
             events = self._inotify.read()
             if not events:
                 break
+            self.stirred = True
             if any(event.overflow for event in events):
                 self._look_everywhere()
                 continue
@@ -194,13 +196,13 @@ class Watch:
         digest = self._quarantine.digest(taken)
         return record._replace(taken=taken, digest=digest.hex, complete=digest.complete)
 
-    def _watch(self, spot: _Spot, mask: int) -> None:
+    def _watch(self, spot: Spot, mask: int) -> None:
         if self._stopped:
             return
         spot.watch = self._inotify.add(spot.fd, mask)
         self._spots[spot.watch] = spot
 
-    def _forget(self, spot: _Spot) -> None:
+    def _forget(self, spot: Spot) -> None:
         for below in spot.below.values():
             self._forget(below)
         spot.below.clear()
@@ -213,14 +215,14 @@ class Watch:
         for top in self._tops:
             self._look_around(top)
 
-    def _look_around(self, spot: _Spot) -> None:
+    def _look_around(self, spot: Spot) -> None:
         if spot.repository is not None:
             self._judge(spot.repository)
             return
         for name in {*os.listdir(spot.fd), *spot.below}:
             self._look(spot, name)
 
-    def _look(self, spot: _Spot, name: str) -> None:
+    def _look(self, spot: Spot, name: str) -> None:
         folded = protected.canonical(name)
         if spot.repository is not None:
             if folded in _JUDGED or spot.relative == "hooks":
@@ -232,17 +234,17 @@ class Watch:
                 self._look_for_a_bare_repository(spot)
             return
         relative = f"{spot.relative}/{name}" if spot.relative else name
-        if relative in spot.present and node.reason:
-            return
         if node.reason:
-            if not (folded == _GIT and self._enter(spot, name, node)):
-                self._sweep(spot.fd, name, f"{spot.path}/{name}", node.reason, node.name)
-        elif not self._enter(spot, name, node) and relative not in spot.present and _is_link(spot.fd, name):
-            self._sweep(
-                spot.fd, name, f"{spot.path}/{name}", "a link where protected names would lie", node.name
-            )
+            if relative in spot.stood or (folded == _GIT and self._enter(spot, name, node)):
+                return
+            self._sweep(spot.fd, name, f"{spot.path}/{name}", node.reason, node.name)
+        elif not self._enter(spot, name, node):
+            link = target(spot.fd, name)
+            if link and link != spot.stood.as_link(relative):
+                reason = "a link where protected names would lie"
+                self._sweep(spot.fd, name, f"{spot.path}/{name}", reason, node.name)
 
-    def _enter(self, spot: _Spot, name: str, node: Node) -> bool:
+    def _enter(self, spot: Spot, name: str, node: Node) -> bool:
         """Watch the folder `name` in `spot`, which may be another one than last time; False when it is no
         folder.
         """
@@ -261,14 +263,14 @@ class Watch:
             os.close(fd)
         else:
             relative = f"{spot.relative}/{name}" if spot.relative else name
-            below = _Spot(fd, f"{spot.path}/{name}", relative, node, spot.present)
+            below = Spot(fd, f"{spot.path}/{name}", relative, node, spot.stood)
             below.repository = below if protected.canonical(name) == _GIT else None
             spot.below[name] = below
             self._watch(below, _APPEARS if below.repository is None else _CHANGES)
         self._look_around(spot.below[name])
         return True
 
-    def _judge(self, repository: _Spot) -> None:
+    def _judge(self, repository: Spot) -> None:
         """Take out of a git dir made inside what may not stay, and watch its folders."""
         self._watch_parts(repository)
         for _ in range(TRIES):
@@ -291,7 +293,7 @@ class Watch:
                 finally:
                     os.close(fd)
 
-    def _watch_parts(self, repository: _Spot) -> None:
+    def _watch_parts(self, repository: Spot) -> None:
         for part in freshgit.WATCHED:
             try:
                 fd = files.openat2(
@@ -305,21 +307,18 @@ class Watch:
                 continue
             if old is not None:
                 self._forget(repository.below.pop(part))
-            spot = _Spot(fd, f"{repository.path}/{part}", part, repository.node, frozenset())
+            spot = Spot(fd, f"{repository.path}/{part}", part, repository.node, repository.stood)
             spot.repository = repository
             repository.below[part] = spot
             self._watch(spot, _APPEARS)
 
-    def _look_for_a_bare_repository(self, spot: _Spot) -> None:
+    def _look_for_a_bare_repository(self, spot: Spot) -> None:
         """Without HEAD a folder is no git dir: the workspace itself must not become one (git would obey its
         `config`).
         """
         names = set(os.listdir(spot.fd))
-        if (
-            "HEAD" in names
-            and "HEAD" not in spot.present
-            and ("commondir" in names or {"objects", "refs"} <= names)
-        ):
+        git_dir = "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)
+        if git_dir and "HEAD" not in spot.stood:
             self._sweep(spot.fd, "HEAD", f"{spot.path}/HEAD", "makes the workspace itself a git dir", "HEAD")
 
     def _sweep(self, folder: int, name: str, path: str, reason: str, label: str, tries: int = TRIES) -> None:
@@ -344,10 +343,3 @@ def _label(name: str) -> str:
     return "".join(
         char if char.isascii() and (char.isalnum() or char in "._-") else "_" for char in name[:80]
     )
-
-
-def _is_link(folder: int, name: str) -> bool:
-    try:
-        return files.kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) == "symlink"
-    except OSError:
-        return False

@@ -1,9 +1,13 @@
 """Where absent protected names are watched, and the names by their components.
 
 Rule: a name is watched from a folder that nobody inside can replace (the workspace, a git dir: their
-ancestors are pinned), one component at a time; a folder in between may come, go and be replaced.
+ancestors are pinned), one component at a time; a folder in between may come, go and be replaced. What stood
+at launch is left alone for as long as it is what it was.
 """
 
+import os
+
+from jail.kernel import files
 from jail.light import Iterable, NamedTuple
 from jail.plan import protected
 from jail.plan.facts import Guarded
@@ -14,7 +18,7 @@ class Place(NamedTuple):
     (name, reason).
 
     Names may have slashes. `present`: paths relative to it that existed, exactly as spelt: another spelling
-    of an absent name (`claude.md`) that was there before is not swept.
+    of an absent name (`claude.md`) that was there before is not swept, and no link on the way to one.
     """
 
     folder: str
@@ -56,6 +60,13 @@ class Node:
         self.reason = ""
         self.below: dict[str, Node] = {}
 
+    def at(self, path: str) -> "Node | None":
+        """The node of a path relative to this one, in any spelling, or None."""
+        node: Node | None = self
+        for part in path.split("/"):
+            node = node.below.get(protected.canonical(part)) if node is not None else None
+        return node
+
 
 def tree(names: Iterable[tuple[str, str]]) -> Node:
     """The names, each with its reason, by their components."""
@@ -76,3 +87,70 @@ def merge(node: Node, added: Node) -> None:
             node.below[folded].reason = below.reason or node.below[folded].reason
         else:
             node.below[folded] = below
+
+
+class Stood:
+    """What was in one folder at launch: the relative paths `present`, and where the links among them led that
+    watched names would lie beneath.
+
+    A link counts as the same while its target is the same: a new one may get the inode number of the old one,
+    and the host makes it again whenever git switches branches.
+    """
+
+    __slots__ = ("_paths", "_targets")
+
+    def __init__(self, folder: int, names: Node, present: Iterable[str]) -> None:
+        self._paths = set(present)
+        self._targets: dict[str, str] = {}
+        for path in self._paths:
+            node = names.at(path)
+            if node is not None and node.below:
+                self._targets[path] = target(folder, path)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._paths
+
+    def as_link(self, path: str) -> str:
+        """The target that the link `path` had at launch; "" when there was none."""
+        return self._targets.get(path, "")
+
+    def forget(self, path: str) -> None:
+        """It is gone: what stands there from now on is new."""
+        self._paths.discard(path)
+        self._targets.pop(path, None)
+
+
+def target(folder: int, path: str) -> str:
+    """The target of a symlink beneath an open folder, reached through no other; "" when there is none."""
+    try:
+        fd = files.openat2(
+            folder, path, os.O_PATH | os.O_NOFOLLOW, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
+        )
+    except OSError:
+        return ""
+    try:
+        # An empty path asks for the link behind the fd itself (readlink(2)).
+        return os.readlink("", dir_fd=fd)
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+class Spot:
+    """One folder that is watched: open, with what to look for in it. `repository`: the git dir made inside
+    that it belongs to.
+    """
+
+    __slots__ = ("below", "fd", "identity", "node", "path", "relative", "repository", "stood", "watch")
+
+    def __init__(self, fd: int, path: str, relative: str, node: Node, stood: Stood) -> None:
+        self.fd = fd
+        self.path = path
+        self.relative = relative
+        self.node = node
+        self.stood = stood
+        self.identity: files.Identity = files.identity(fd)
+        self.repository: Spot | None = None
+        self.below: dict[str, Spot] = {}
+        self.watch = -1

@@ -3,6 +3,8 @@
 Rule: a name is in the table when an ordinary action on the host (entering, opening, building, testing,
 installing, committing, pushing) makes a program run what the file says. They are part of the work and may be
 written inside; what changed is listed at the end. Pure, and compared as `jail.plan.protected` compares.
+Who walks a tree carries a `Within` from each folder to those in it: a question then costs the same at any
+depth.
 """
 
 from jail.light import Final, NamedTuple
@@ -100,33 +102,68 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
 )
 
 
-def _compile() -> tuple[
-    dict[str, AutoExec], dict[str, AutoExec], dict[str, list[tuple[list[str], AutoExec]]]
-]:
-    names: dict[str, AutoExec] = {}
-    endings: dict[str, AutoExec] = {}
-    beneath: dict[str, list[tuple[list[str], AutoExec]]] = {}
+class Within(NamedTuple):
+    """What a folder says of the names in it. `tail`: the last canonical components of its path, as many as a
+    pattern can need; `row`: the row that speaks of all beneath it, or None.
+    """
+
+    tail: tuple[str, ...]
+    row: AutoExec | None
+
+
+TOP: Final = Within((), None)
+"""The folder that paths are relative to."""
+
+_ByLast = dict[str, list[tuple[tuple[str, ...], AutoExec]]]
+
+
+class _Compiled(NamedTuple):
+    """The table, to be asked: names and endings; paths, and folders with all beneath them, by their last
+    component.
+    """
+
+    names: dict[str, AutoExec]
+    endings: dict[str, AutoExec]
+    paths: _ByLast
+    folders: _ByLast
+
+
+def _compile() -> _Compiled:
+    table = _Compiled({}, {}, {}, {})
     for row in AUTO_EXEC:
-        parts = [canonical(part) for part in row.pattern.split("/")]
-        if len(parts) > 1:
-            beneath.setdefault(parts[0], []).append((parts, row))
+        parts = tuple(canonical(part) for part in row.pattern.split("/"))
+        if len(parts) > 1 and parts[-1] == "*":
+            table.folders.setdefault(parts[-2], []).append((parts[:-1], row))
+        elif len(parts) > 1:
+            table.paths.setdefault(parts[-1], []).append((parts, row))
         elif parts[0].startswith("*."):
-            endings[parts[0][1:]] = row
+            table.endings[parts[0][1:]] = row
         else:
-            names[parts[0]] = row
-    return names, endings, beneath
+            table.names[parts[0]] = row
+    return table
 
 
-_NAMES, _ENDINGS, _BENEATH = _compile()
+_TABLE: Final = _compile()
+_TAIL: Final = max(
+    len(parts) for rows in (*_TABLE.paths.values(), *_TABLE.folders.values()) for parts, _ in rows
+)
+"""Components that the longest pattern asks for."""
 
 
-def by_name(name: str) -> AutoExec | None:
-    """The row that speaks of this name wherever it lies, or None."""
-    folded = canonical(name)
-    found = _NAMES.get(folded)
-    if found is None and "." in folded:
-        found = _ENDINGS.get(folded[folded.rindex(".") :])
-    return found
+def enter(above: Within, name: str) -> Within:
+    """What the folder `name`, a canonical name in the folder `above`, says of the names in it."""
+    parts = (*above.tail, name)
+    return Within(parts[-_TAIL:], above.row or _ending(_TABLE.folders, parts))
+
+
+def row_of(above: Within, name: str) -> AutoExec | None:
+    """The row that speaks of a canonical name in the folder `above`: by the name wherever it lies, or by the
+    folders it lies in; or None.
+    """
+    found = _TABLE.names.get(name)
+    if found is None and "." in name:
+        found = _TABLE.endings.get(name[name.rindex(".") :])
+    return found or above.row or _ending(_TABLE.paths, (*above.tail, name))
 
 
 def by_path(path: str) -> AutoExec | None:
@@ -135,17 +172,15 @@ def by_path(path: str) -> AutoExec | None:
     A git dir need not be called `.git` (`modules/x/config`, a bare repository): those who walk know it by its
     content.
     """
-    parts = path.split("/")
-    return by_name(parts[-1]) or by_folders([canonical(part) for part in parts])
+    *folders, name = (canonical(part) for part in path.split("/"))
+    above = TOP
+    for folder in folders:
+        above = enter(above, folder)
+    return row_of(above, name)
 
 
-def by_folders(parts: list[str]) -> AutoExec | None:
-    """As `by_path`, for canonical components, by the folders alone."""
-    for start, part in enumerate(parts):
-        for pattern, row in _BENEATH.get(part, ()):
-            fixed = pattern[:-1] if pattern[-1] == "*" else pattern
-            here = parts[start : start + len(fixed)]
-            rest = len(parts) - start - len(fixed)
-            if here == fixed and (rest > 0 if pattern[-1] == "*" else rest == 0):
-                return row
+def _ending(table: _ByLast, parts: tuple[str, ...]) -> AutoExec | None:
+    for pattern, row in table.get(parts[-1], ()):
+        if parts[-len(pattern) :] == pattern:
+            return row
     return None

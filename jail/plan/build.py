@@ -47,6 +47,8 @@ LINKS_IN_DEV: Final = (
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 )
+BYTES_FOR_A_FILE: Final = 4096
+"""How many bytes of a private folder allow one file more: a page, as files have on average."""
 NAMESPACES: Final = ("user", "mount", "pid", "net", "ipc", "uts", "cgroup")
 
 
@@ -211,7 +213,7 @@ def _limits(policy: Policy, facts: Facts) -> tuple[tuple[str, int], ...]:
     return (
         ("processes", _within(policy.processes, facts.processes_hard)),
         ("open_files", _within(policy.open_files, facts.open_files_hard)),
-        ("core", 0),
+        ("core", CORE_DUMPS),
         ("tmp_bytes", policy.tmp_bytes),
         ("oom_score", OOM_SCORE),
     )
@@ -222,6 +224,8 @@ def _within(value: int, hard: int) -> int:
     return value if hard < 0 else min(value, hard)
 
 
+CORE_DUMPS: Final = 1
+"""No core dump: at 0 the kernel would still run a handler of the host's core_pattern (fs/coredump.c)."""
 OOM_SCORE: Final = 500
 """Where memory runs out, the jail is ended before the host's own programs (proc_pid_oom_score_adj(5))."""
 
@@ -263,7 +267,8 @@ def _by_depth(path: str) -> tuple[str, ...]:
 
 
 def _memory(size: int, mode: str) -> tuple[str, ...]:
-    return (f"size={size}", f"mode={mode}")
+    # Empty files cost nothing of `size`, and their inodes lie in memory too (tmpfs(5)).
+    return (f"size={size}", f"nr_inodes={max(1024, size // BYTES_FOR_A_FILE)}", f"mode={mode}")
 
 
 def _mounts(policy: Policy, facts: Facts, trees: Trees) -> list[Step]:

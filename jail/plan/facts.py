@@ -54,7 +54,7 @@ class Facts(NamedTuple):
     `uid`, `gid`, `user`: who the command will be; `launcher`: the effective uid that started jail;
     `idmap_from`: the owner of a root-owned workspace whose ids are mapped to `uid` (-1: no mapping). `path`:
     PATH of the launching environment, entry by entry. `own`: places of jail's code, state, configuration and
-    cache; `credentials`: places of the table of credentials. `watch_folders`: where absent names are watched.
+    cache; `credentials`: places of the table that are there. `watch_folders`: where absent names are watched.
     `sockets` (and pipes), `hardlinked`: paths in given trees; `unseen`: trees too large to be seen whole.
     `enclosing`: a repository above the workspace. `proc`: names in /proc. `landlock`: the ABI, 0 = absent;
     `landlock_lacks` in words. `namespaces`: kinds that this kernel has. `identity`, `branch`: for git, name

@@ -22,11 +22,14 @@ def guard(trees: Trees, facts: Facts) -> None:
         _hide(trees, place)
     for path in facts.sockets:
         trees.hide(path, "socket", "a socket or pipe of a program outside")
-    secret = (*facts.own, *facts.credentials)
-    for path in secret:
+    secret = {
+        **dict.fromkeys(facts.credentials, "credentials"),
+        **dict.fromkeys(facts.own, "jail's own files"),
+    }
+    for path, why in secret.items():
         in_another = any(other != path and beneath(path, other) for other in secret)
         if not in_another and trees.holds(path):
-            trees.hide(path, "folder", "jail's own files" if path in facts.own else "credentials")
+            trees.hide(path, "if-there", why)
     trees.notes += _notes(facts)
 
 

@@ -166,6 +166,20 @@ def test_what_vanishes_during_the_walk_is_passed_over(tmp_path: Path, opened: in
     assert 50 <= seen <= 52
 
 
+def test_of_folders_that_may_not_be_entered_only_the_first_are_named(
+    tmp_path: Path, opened: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: int, name: str) -> int:
+        raise PermissionError(13, "Permission denied", name)
+
+    for number in range(5):
+        (tmp_path / f"{number}").mkdir()
+    monkeypatch.setattr(walk, "_enter", refuse)
+    monkeypatch.setattr(walk, "DENIED", 3)
+    (top,) = list(walk.folders(opened, in_order=True))
+    assert top.denied == ["0", "1", "2"]
+
+
 def test_a_walk_that_is_given_up_leaves_no_fd_open(tmp_path: Path, opened: int) -> None:
     make_deep(opened, 100, "d")
     before = open_fds()

@@ -3,10 +3,13 @@
 import os
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jail.kernel import trees, walk
 from jail.launch import changes
 from jail.launch.changes import Changed
 
@@ -32,6 +35,28 @@ def start() -> int:
     now = time.time_ns()
     time.sleep(0.03)
     return now
+
+
+def deep(top: Path, levels: int, name: str, file: str = "Makefile") -> None:
+    """A chain of folders, each with a file that is not in the table, the last with `file`."""
+    fd = os.open(top, os.O_RDONLY)
+    for level in range(levels):
+        os.mkdir(name, dir_fd=fd)
+        below = os.open(name, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+        os.close(os.open(file if level == levels - 1 else "plain", os.O_CREAT, dir_fd=fd))
+    os.close(fd)
+
+
+def remove(top: Path, *names: str) -> None:
+    """Trees of more levels than shutil.rmtree can take, which would clean up after the tests."""
+    fd = os.open(top, os.O_RDONLY)
+    try:
+        for name in names:
+            trees.remove_tree(fd, name)
+    finally:
+        os.close(fd)
 
 
 def paths(rows: list[Changed]) -> list[str]:
@@ -136,3 +161,107 @@ def test_a_tree_past_the_bound_says_where_it_stopped(tmp_path: Path, monkeypatch
     for number in range(10):
         (tmp_path / f"{number}").write_text("x")
     assert changed(tmp_path, since)[0].reason.startswith("not looked at from here on")
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, top: Path, **bounds: int) -> Counter[str]:
+    """How often one look asks for what may cost more where a tree is deeper."""
+    calls: Counter[str] = Counter()
+    canonical, enter, path = changes.canonical, changes.autoexec.enter, walk.Folder.path.fget  # type: ignore[attr-defined]  # a property has it
+
+    def counting(name: str, function: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            calls[name] += 1
+            return function(*arguments)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(changes, "canonical", counting("canonical", canonical))
+        patch.setattr(changes.autoexec, "canonical", counting("canonical", canonical))
+        patch.setattr(changes.autoexec, "enter", counting("enter", enter))
+        patch.setattr(walk.Folder, "path", property(counting("path", path)))
+        calls["rows"] = len(changed(top, 0, **bounds))
+    return calls
+
+
+def test_what_a_look_asks_grows_with_the_entries_and_not_with_their_depth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {}
+    for levels in (50, 500):
+        top = tmp_path / f"{levels}"
+        top.mkdir()
+        deep(top, levels, "d")
+        asked[levels] = counted(monkeypatch, top)
+        remove(top, "d")
+        entries = 2 * levels
+        assert asked[levels]["rows"] == 1
+        assert asked[levels]["path"] == 1, "a path is built for a row, and for nothing else"
+        assert asked[levels]["canonical"] <= 2 * entries
+        assert asked[levels]["enter"] <= entries
+    assert asked[500]["canonical"] <= 10 * asked[50]["canonical"]
+    assert asked[500]["enter"] <= 10 * asked[50]["enter"]
+
+
+def test_no_path_is_built_for_rows_past_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(10):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}/Makefile").write_text("x")
+    asked = counted(monkeypatch, tmp_path, rows=4)
+    assert asked["rows"] == 5
+    assert asked["path"] == 4
+
+
+def test_what_lies_deeper_than_a_path_can_say_is_one_row_with_its_number(tmp_path: Path) -> None:
+    since = start()
+    deep(tmp_path, 10_000, "d")
+    deep(tmp_path, 30, "n" * 250, "package.json")
+    (tmp_path / "z").mkdir()
+    (tmp_path / "z/Makefile").write_text("x")
+    first, *rows = changed(tmp_path, since)
+    remove(tmp_path, "d", "n" * 250)
+    assert first.path == "z/Makefile"
+    assert [row.path for row in rows] == ["/".join("d" * 1921), "/".join(["n" * 250] * 16)]
+    assert all(len(row.path) < 4096 for row in rows)
+    assert {(row.kind, row.reason.split()[0], row.digest) for row in rows} == {("more", "1", "")}
+
+
+def test_a_repository_deeper_than_a_path_can_say_is_counted_too(tmp_path: Path) -> None:
+    since = start()
+    deep(tmp_path, 20, "n" * 250, "HEAD")
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        for _ in range(20):
+            os.chdir("n" * 250)
+        os.mkdir("objects")
+        os.mkdir("refs")
+        Path("config").write_text("[core]\n\tfsmonitor = ./x\n")
+    finally:
+        os.chdir(here)
+    (row,) = changed(tmp_path, since)
+    assert row.kind == "more"
+    assert row.reason.startswith("1 changed file")
+
+
+def test_folders_beside_and_after_a_deep_one_are_known_by_their_own_ancestors(tmp_path: Path) -> None:
+    since = start()
+    for name in (
+        "a/.vscode/deep/er/tasks.json",
+        "a/b/tasks.json",
+        "c/.github/workflows/x/y.yml",
+        "c/.github/z/y.yml",
+        "c/node_modules/p/package.json",
+        "c/zz/package.json",
+        "d/workflows/y.yml",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert paths(changed(tmp_path, since)) == [
+        "a/.vscode",
+        "a/.vscode/deep/er/tasks.json",
+        "c/.github/workflows",
+        "c/.github/workflows/x/y.yml",
+        "c/zz/package.json",
+        "c/node_modules",
+    ]

@@ -205,6 +205,103 @@ def test_a_symlink_in_place_of_a_folder_between_is_swept_itself(stage: Stage) ->
     assert (stage.ws / "elsewhere/hooks").is_dir()
 
 
+def launched(tmp_path: Path, *present: str) -> Stage:
+    """Watched once the workspace has what stood at launch: a link `.github`, or what the test made."""
+    top = Path(os.path.realpath(tmp_path))
+    (top / "ws/shared/github").mkdir(parents=True)
+    (top / "ws/.github").symlink_to("shared/github")
+    return Stage(top, present=present)
+
+
+def test_a_link_that_stood_at_launch_where_protected_names_would_lie_is_left_alone(tmp_path: Path) -> None:
+    stage = launched(tmp_path, ".github")
+    as_file(stage.ws / "shared/github/instructions")
+    as_file(stage.ws / ".envrc")
+    assert [item.path for item in stage.handle()] == [f"{stage.ws}/.envrc"]
+    assert [item.path for item in stage.watch.finish()] == [f"{stage.ws}/.envrc"]
+    assert os.readlink(stage.ws / ".github") == "shared/github"
+    stage.close()
+
+
+def test_such_a_link_may_be_made_again_as_it_was(tmp_path: Path) -> None:
+    stage = launched(tmp_path, ".github")
+    (stage.ws / ".github").unlink()
+    (stage.ws / ".github").symlink_to("shared/github")
+    assert stage.handle() == []
+    assert stage.watch.finish() == []
+    stage.close()
+
+
+@pytest.mark.parametrize("made", ["unlinked", "renamed over"])
+def test_another_link_in_its_place_is_swept(tmp_path: Path, made: str) -> None:
+    stage = launched(tmp_path, ".github")
+    (stage.ws / "new").symlink_to("shared")
+    if made == "unlinked":
+        (stage.ws / ".github").unlink()
+    os.rename(stage.ws / "new", stage.ws / ".github")
+    assert [(item.path, item.taken.kind) for item in stage.handle()] == [(f"{stage.ws}/.github", "symlink")]
+    assert not os.path.lexists(stage.ws / ".github")
+    stage.close()
+
+
+def test_a_folder_in_its_place_stays_without_the_protected_names_in_it(tmp_path: Path) -> None:
+    stage = launched(tmp_path, ".github")
+    (stage.ws / ".github").unlink()
+    (stage.ws / ".github/workflows").mkdir(parents=True)
+    (stage.ws / ".github/hooks").mkdir()
+    assert [item.path for item in stage.handle()] == [f"{stage.ws}/.github/hooks"]
+    assert os.listdir(stage.ws / ".github") == ["workflows"]
+    stage.close()
+
+
+def test_a_link_in_another_spelling_beside_it_is_swept(tmp_path: Path) -> None:
+    stage = launched(tmp_path, ".github")
+    (stage.ws / ".GitHub").symlink_to("shared/github")
+    assert [item.path for item in stage.handle()] == [f"{stage.ws}/.GitHub"]
+    assert (stage.ws / ".github").is_symlink()
+    stage.close()
+
+
+def test_a_link_that_went_for_good_is_new_when_it_comes_again_and_a_folder_is_welcome(tmp_path: Path) -> None:
+    stage = launched(tmp_path, ".github")
+    (stage.ws / ".github").unlink()
+    stage.watch.add(str(stage.ws), ".github", "was there at launch")
+    (stage.ws / ".github").symlink_to("shared/github")
+    assert [item.path for item in stage.handle()] == [f"{stage.ws}/.github"]
+    (stage.ws / ".github").mkdir()
+    as_file(stage.ws / ".github/dependabot.yml")
+    assert stage.handle() == []
+    as_file(stage.ws / ".github/hooks")
+    assert [item.path for item in stage.handle()] == [f"{stage.ws}/.github/hooks"]
+    stage.close()
+
+
+@pytest.mark.parametrize("way", [as_file, as_pipe], ids=lambda way: way.__name__)
+def test_what_is_neither_folder_nor_link_can_have_no_name_in_it_and_stays(
+    tmp_path: Path, way: Callable[[Path], None]
+) -> None:
+    top = Path(os.path.realpath(tmp_path))
+    (top / "ws").mkdir()
+    way(top / "ws/.github")
+    stage = Stage(top, present=(".github",))
+    as_file(stage.ws / ".envrc")
+    assert [item.path for item in stage.handle()] == [f"{stage.ws}/.envrc"]
+    assert os.path.lexists(stage.ws / ".github")
+    stage.close()
+
+
+def test_a_folder_of_a_git_dir_that_was_a_link_at_launch_is_left_alone(tmp_path: Path) -> None:
+    top = Path(os.path.realpath(tmp_path))
+    git("init", "ws", cwd=top)
+    os.rename(top / "ws/.git/info", top / "ws/kept-info")
+    (top / "ws/.git/info").symlink_to("../kept-info")
+    stage = Stage(top)
+    assert stage.handled() == []
+    assert stage.watch.finish() == []
+    assert (top / "ws/.git/info").is_symlink()
+    stage.close()
+
+
 def test_what_was_taken_has_its_digest_only_at_the_end_when_nobody_can_write_to_it(stage: Stage) -> None:
     (stage.ws / ".claude").mkdir()
     held = os.open(stage.ws / ".claude", os.O_RDONLY)
@@ -430,6 +527,34 @@ def test_a_name_can_be_added_while_the_watch_runs(tmp_path: Path) -> None:
     assert [item.reason for item in stage.handle()] == ["was there at launch"]
     with pytest.raises(ValueError, match="not watched"):
         stage.watch.add("/", "x", "y")
+    stage.close()
+
+
+def test_a_name_beneath_a_folder_can_be_added_though_it_was_there_at_launch(tmp_path: Path) -> None:
+    top = Path(os.path.realpath(tmp_path))
+    (top / "ws/.github/hooks").mkdir(parents=True)
+    stage = Stage(top, present=(".github/hooks",))
+    (stage.ws / ".github/hooks").rmdir()
+    stage.watch.add(str(stage.ws), ".github/hooks", "was there at launch")
+    as_file(stage.ws / ".github/hooks")
+    assert [item.path for item in stage.handle()] == [f"{stage.ws}/.github/hooks"]
+    stage.close()
+
+
+def test_a_name_of_a_git_dir_is_added_there_and_the_dir_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    top = Path(os.path.realpath(tmp_path))
+    git("init", "ws", cwd=top)
+    git("config", "core.fsmonitor", "./theirs", cwd=top / "ws")
+    as_file(top / "ws/.git/hooks/pre-commit")
+    stage = Stage(top)
+    exclude = stage.ws / ".git/info/exclude"
+    exclude.unlink()
+    stage.watch.add(str(stage.ws), ".git/info/exclude", "was there at launch")
+    as_file(exclude)
+    assert [item.path for item in stage.handle()] == [str(exclude)]
+    assert [item.path for item in stage.watch.finish()] == [str(exclude)]
+    assert (stage.ws / ".git/config").exists()
+    assert (stage.ws / ".git/hooks/pre-commit").exists()
     stage.close()
 
 

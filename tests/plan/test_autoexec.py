@@ -43,6 +43,23 @@ def test_which_paths_run_by_themselves(path: str, pattern: str | None) -> None:
     assert (row.pattern if row else None) == pattern
 
 
+def test_what_a_folder_hands_down_does_not_grow_with_its_depth() -> None:
+    here = autoexec.TOP
+    for level in range(1000):
+        here = autoexec.enter(here, f"{level}")
+    assert here == autoexec.enter(autoexec.enter(autoexec.TOP, "998"), "999")
+
+
+def test_all_beneath_a_named_folder_is_spoken_of_and_not_the_folder_itself() -> None:
+    assert autoexec.row_of(autoexec.TOP, ".vscode") is None
+    here = autoexec.enter(autoexec.TOP, ".vscode")
+    for _ in range(10):
+        row = autoexec.row_of(here, "file")
+        assert row is not None
+        assert row.pattern == ".vscode/*"
+        here = autoexec.enter(here, "folder")
+
+
 def test_no_pattern_stands_twice() -> None:
     patterns = [row.pattern for row in AUTO_EXEC]
     assert len(patterns) == len(set(patterns))

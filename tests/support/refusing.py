@@ -3,8 +3,8 @@
 Rule: the launch runs as it is installed, in an interpreter isolated as the installed one; only the entry of
 one process (keeper, process 1, the command's) is wrapped, so that it first loads a seccomp filter which
 answers one call with an errno. What fails is then the call itself, for the kernel's reasons as far as jail
-can see. `step_failed` makes one step of the plan raise; `killed_writing` kills the supervisor in the middle
-of a write.
+can see. `step_failed` makes one step of the plan raise; `killed_writing` and `failed_writing` end
+the supervisor's writing of its records.
 """
 
 import errno
@@ -60,7 +60,7 @@ sys.path.append(packages)
 import _prctl
 from jail.cli import main
 from jail.kernel import bpf, seccomp
-from jail.ledger import heads
+from jail.ledger import heads, writer
 from jail.launch import command, init, keeper, steps
 
 def program(number, arguments, errno):
@@ -92,13 +92,21 @@ def dying(write_whole):
     def wrapped(fd, data):
         nonlocal count
         count += 1
+        if count == what["write"] and "errno" in what:
+            raise OSError(what["errno"], os.strerror(what["errno"]))
         if count == what["write"]:
             os.write(fd, data[: int(len(data) * what["share"])])
             os.kill(os.getpid(), 9)
         return write_whole(fd, data)
     return wrapped
 
-if "write" in what:
+def no_sync(fd):
+    raise OSError(what["sync"], os.strerror(what["sync"]))
+
+if "sync" in what:
+    writer.SYNC_AFTER = -1
+    os.fsync = no_sync
+elif "write" in what:
     heads.write_whole = dying(heads.write_whole)
 elif "verb" in what:
     steps.TABLE[what["verb"]] = failing(what["verb"])
@@ -130,6 +138,18 @@ def killed_writing(jail: Jail, mark: str, write: int, share: float, arguments: S
     done.
     """
     return run(jail, mark, command_of(jail, {"write": write, "share": share}, arguments))
+
+
+def failed_writing(jail: Jail, mark: str, write: int, arguments: Sequence[str]) -> Ended:
+    """`jail ARGUMENTS` on a file system that is full when its `write`-th write to its records comes."""
+    return run(jail, mark, command_of(jail, {"write": write, "errno": errno.ENOSPC}, arguments))
+
+
+def failed_sync(jail: Jail, mark: str, arguments: Sequence[str]) -> Ended:
+    """`jail ARGUMENTS` on a disk that reports EIO when the records are to be synced, as they are after a long
+    run.
+    """
+    return run(jail, mark, command_of(jail, {"sync": errno.EIO}, arguments))
 
 
 def command_of(jail: Jail, what: Mapping[str, object], arguments: Sequence[str]) -> list[str]:

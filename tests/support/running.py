@@ -1,0 +1,157 @@
+"""Runs of jail that are still going on: who their processes are on the host, and whether any of them is left.
+
+Rule: a process is its pid and its start time, so that a number that was given out again is not mistaken for
+it. Only processes that descend from a run started here are ever signalled.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from support.jails import PATIENCE, Jail
+
+
+class Process(NamedTuple):
+    """A process of this host."""
+
+    pid: int
+    started: int
+
+    def alive(self) -> bool:
+        """Whether it still exists; one that waits to be reaped is dead."""
+        found = _stat(self.pid)
+        return found is not None and found[2] == self.started and found[0] not in "ZX"
+
+
+class Family(NamedTuple):
+    """The processes of one run; `inside` are the command and all that it started."""
+
+    supervisor: Process
+    keeper: Process
+    process_1: Process
+    inside: tuple[Process, ...]
+
+    def left(self) -> list[Process]:
+        """Those that still live."""
+        every = (self.supervisor, self.keeper, self.process_1, *self.inside)
+        return [process for process in every if process.alive()]
+
+
+class Running:
+    """One `jail run`, started; end it with `wait`, or leave the `with` block, which kills it."""
+
+    def __init__(
+        self,
+        jail: Jail,
+        *command: str | Path,
+        options: Sequence[str | Path] = (),
+        prepare: Callable[[], object] | None = None,
+        stdin: int = subprocess.DEVNULL,
+    ) -> None:
+        self.status_file = jail.home.parent / f"status-{time.monotonic_ns()}.json"
+        options = ("--status-file", self.status_file, *options)
+        streams = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.began = time.monotonic()
+        self.process = jail.popen(*command, options=options, preexec_fn=prepare, **streams)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate(timeout=PATIENCE)
+
+    def line(self) -> str:
+        """The next line that the command prints, without its newline."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip("\n")
+
+    def say(self, text: str) -> Self:
+        """Write to the command's standard input (`stdin=PIPE`)."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+        return self
+
+    def ready(self) -> Self:
+        """Wait until the command prints `ready`."""
+        met = self.line()
+        assert met == "ready", met + str(self.process.communicate(timeout=PATIENCE))
+        return self
+
+    def family(self) -> Family:
+        """Who is who, by parenthood: supervisor → keeper → process 1 → the rest."""
+        supervisor = _process(self.process.pid)
+        (keeper,) = _children(self.process.pid)
+        (process_1,) = _children(keeper)
+        return Family(supervisor, _process(keeper), _process(process_1), tuple(_beneath(process_1)))
+
+    def signal(self, number: int) -> Self:
+        """Signal the supervisor, as a person or a script does."""
+        self.process.send_signal(number)
+        return self
+
+    def wait(self) -> int:
+        """Read the rest, wait for the end, return the exit code (negative: a signal ended the supervisor)."""
+        self.output, self.errors = self.process.communicate(timeout=PATIENCE)
+        self.took = time.monotonic() - self.began
+        return self.process.returncode
+
+    def status(self) -> dict[str, Any]:
+        """What --status-file says."""
+        found: dict[str, Any] = json.loads(self.status_file.read_text(encoding="ascii"))
+        return found
+
+
+def until(condition: Callable[[], object], seconds: float) -> bool:
+    """Whether `condition` becomes true within that time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def kill(process: Process) -> None:
+    """SIGKILL, by pidfd, so that it reaches this process or none."""
+    handle = os.pidfd_open(process.pid)
+    try:
+        if process.alive():
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    finally:
+        os.close(handle)
+
+
+def _process(pid: int) -> Process:
+    found = _stat(pid)
+    assert found is not None, f"process {pid} is gone"
+    return Process(pid, found[2])
+
+
+def _beneath(pid: int) -> list[Process]:
+    found = []
+    for child in _children(pid):
+        found += [_process(child), *_beneath(child)]
+    return found
+
+
+def _children(parent: int) -> list[int]:
+    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in numbers if (found := _stat(pid)) is not None and found[1] == parent]
+
+
+def _stat(pid: int) -> tuple[str, int, int] | None:
+    """State, parent and start time (proc_pid_stat(5))."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[1]), int(fields[19])
