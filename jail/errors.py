@@ -75,20 +75,9 @@ def _escape(char: str) -> str:
 
 
 _INVISIBLE = frozenset(
-    [
-        0x061C,
-        0x200B,
-        0x200C,
-        0x200D,
-        0x200E,
-        0x200F,
-        0x2060,
-        0xFEFF,
-        *range(0x202A, 0x202F),
-        *range(0x2066, 0x206A),
-    ]
+    [0x061C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A), 0xFEFF]
 )
-"""Marks that change the order of a line or cannot be seen (Unicode UAX #9, Bidi_Control)."""
+"""Marks that change the order of a line (Bidi_Control, Unicode UAX #9) or have no width."""
 
 
 def report(error: JailError) -> None:

@@ -22,11 +22,15 @@ def test_every_command_that_the_readme_shows_exists() -> None:
 
 def test_every_option_that_the_readme_shows_exists() -> None:
     known = {option.flag for option in OPTIONS}
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) <= known
+    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
+    assert shown
+    assert shown <= known
 
 
 def test_every_script_that_the_readme_shows_exists() -> None:
-    for script in set(re.findall(r"scripts/[a-z]+", README)):
+    shown = set(re.findall(r"scripts/[a-z]+", README))
+    assert shown
+    for script in shown:
         assert (CHECKOUT / script).is_file(), script
 
 
@@ -40,6 +44,7 @@ def test_the_protected_names_that_the_readme_lists_are_in_the_table() -> None:
     names = {row.name for row in PROTECTED}
     text = README.partition("In the workspace these are read-only")[2].partition("The table is")[0]
     listed = {name.strip("`/") for name in re.findall(r"`[^`]+`", text)}
+    assert "RESEARCH.md" in listed
     assert listed <= names, listed - names
 
 

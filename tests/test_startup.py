@@ -14,7 +14,6 @@ from support.installed import Installed
 
 LISTED = {
     "os": "files, processes; frozen into the interpreter, as are stat and posixpath that it brings",
-    "typing": "NamedTuple for values; brings collections, functools, contextlib, and re before Python 3.13",
     "ctypes": "system calls that neither os nor prctl has",
     "_prctl": "prctl(2); python-prctl's module in C, without the Python around it",
     "_json": "the encoder in C for the ledger's lines",
@@ -28,7 +27,7 @@ LISTED = {
     "pwd": "the account's name and home",
     "resource": "limits",
     "select": "the relay",
-    "signal": "signals",
+    "_signal": "signals; signal itself builds enums of them",
     "struct": "kernel structures",
     "termios": "the terminal",
     "time": "the ledger's clock",

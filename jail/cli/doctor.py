@@ -9,7 +9,7 @@ from jail.cli.show import show
 from jail.launch import doctor, doctor_text
 
 
-@click.command(name="doctor", short_help="Say what this host can give, and how to mend the rest.")
+@click.command(name="doctor")
 @click.option(
     "--policy",
     default="overnight",

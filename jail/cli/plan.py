@@ -13,9 +13,7 @@ from jail.launch.start import Options, prepare, refused
 from jail.plan import text
 
 
-@click.command(
-    name="plan", context_settings={"allow_interspersed_args": False}, short_help="Print what `run` would do."
-)
+@click.command(name="plan", context_settings={"allow_interspersed_args": False})
 @options_of("plan")
 @click.argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGUMENT]..."

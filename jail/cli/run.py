@@ -8,11 +8,7 @@ from jail.cli.build import options_of
 from jail.launch.start import Options, run
 
 
-@click.command(
-    name="run",
-    context_settings={"allow_interspersed_args": False},
-    short_help="Run a command inside the walls.",
-)
+@click.command(name="run", context_settings={"allow_interspersed_args": False})
 @options_of("run")
 @click.argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGUMENT]..."

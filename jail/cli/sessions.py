@@ -23,7 +23,7 @@ COMMAND_WIDTH: Final = 60
 _TITLES: Final = ("SESSION", "STARTED (UTC)", "AGE", "STATE", "COMMAND", "WORKSPACE")
 
 
-@click.command(name="sessions", short_help="List the sessions, newest first.")
+@click.command(name="sessions")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead.")
 def command(*, as_json: bool) -> None:
     """List the sessions of this user, newest first.

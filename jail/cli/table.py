@@ -6,7 +6,7 @@ COMMANDS: Final = {
     "run": "Run a command inside the walls.",
     "plan": "Print what `run` would do.",
     "doctor": "Say what this host can give, and how to mend the rest.",
-    "sessions": "List sessions.",
+    "sessions": "List the sessions, newest first.",
     "verify": "Check that a session's ledger is whole and unchanged.",
 }
 """Name of the command and of its module in this package → its line in `jail --help`, so that help loads no

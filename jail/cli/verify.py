@@ -24,7 +24,7 @@ _HEADLINES: Final = {
 }
 
 
-@click.command(name="verify", short_help="Check that a session's ledger is whole and unchanged.")
+@click.command(name="verify")
 @click.argument("what", metavar="SESSION|PATH")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.pass_context

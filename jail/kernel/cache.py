@@ -87,7 +87,7 @@ def _write_whole(folder_fd: int, name: str, content: bytes) -> None:
     try:
         os.fchmod(fd, 0o600)  # whatever the umask left
         if os.write(fd, content) != len(content):
-            raise OSError(28, "short write", name)
+            raise OSError("short write")
     finally:
         os.close(fd)
 

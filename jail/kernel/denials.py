@@ -234,7 +234,7 @@ _ODD: Final = (
     Denial(
         ("renameat2",),
         errno.EINVAL,
-        "RENAME_ODD leaves a character device 0:0 on the host, which an overlay takes for a deletion",
+        "RENAME_WHITEOUT leaves a character device 0:0 on the host, which an overlay takes for a deletion",
         (bits(4, 1 << 2),),
     ),
 )

@@ -6,7 +6,13 @@ import os
 import stat
 
 from jail.kernel import libc
+from jail.kernel.syscalls import number
 from jail.light import Final, NamedTuple
+
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags for a folder that somebody else may be changing."""
+FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""The same for a file: a FIFO or terminal that was put in its place neither holds us up nor becomes ours."""
 
 RESOLVE_NO_XDEV: Final = 0x01
 RESOLVE_NO_MAGICLINKS: Final = 0x02
@@ -42,7 +48,7 @@ def openat2(folder: int, path: str, flags: int, resolve: int, mode: int = 0) -> 
     how = _OpenHow(flags | os.O_CLOEXEC, mode, resolve)
     for attempt in range(_RACE_ATTEMPTS):
         try:
-            return libc.syscall(f"openat2({path})", libc.OPENAT2, folder, path, how, ctypes.sizeof(how))
+            return libc.syscall(f"openat2({path})", number("openat2"), folder, path, how, ctypes.sizeof(how))
         except libc.KernelError as error:
             if error.errno != errno.EAGAIN or attempt == _RACE_ATTEMPTS - 1:
                 raise
@@ -112,14 +118,12 @@ def make_file(root: int, path: str) -> int:
 
 def close_on_exec_from(first: int) -> None:
     """Every fd from `first` upwards closes at exec, whichever fds there are (close_range(2))."""
-    libc.syscall(f"close_range({first})", libc.CLOSE_RANGE, first, 0xFFFFFFFF, CLOSE_RANGE_CLOEXEC)
+    libc.syscall(f"close_range({first})", number("close_range"), first, 0xFFFFFFFF, CLOSE_RANGE_CLOEXEC)
 
 
 def rename_noreplace(old_folder: int, old: str, new_folder: int, new: str) -> None:
     """Move a name, never over another one and never through a symlink (renameat2(2), RENAME_NOREPLACE)."""
-    libc.syscall(
-        f"renameat2({old})", libc.number("renameat2"), old_folder, old, new_folder, new, RENAME_NOREPLACE
-    )
+    libc.syscall(f"renameat2({old})", number("renameat2"), old_folder, old, new_folder, new, RENAME_NOREPLACE)
 
 
 def kind(mode: int) -> str:
@@ -144,7 +148,7 @@ def require_procfs(fd: int, what: str) -> None:
     (CVE-2019-19921).
     """
     buffer = ctypes.create_string_buffer(256)
-    libc.syscall(f"fstatfs({what})", libc.number("fstatfs"), fd, buffer)
+    libc.syscall(f"fstatfs({what})", number("fstatfs"), fd, buffer)
     if int.from_bytes(buffer.raw[:8], "little") != PROC_SUPER_MAGIC:
         raise libc.KernelError(errno.EINVAL, f"{what}: not on a procfs")
 
@@ -154,6 +158,6 @@ def close_all_but(kept: set[int]) -> None:
     first = 0
     for fd in sorted(kept):
         if fd > first:
-            libc.syscall(f"close_range({first}, {fd - 1})", libc.CLOSE_RANGE, first, fd - 1, 0)
+            libc.syscall(f"close_range({first}, {fd - 1})", number("close_range"), first, fd - 1, 0)
         first = fd + 1
-    libc.syscall(f"close_range({first})", libc.CLOSE_RANGE, first, 0xFFFFFFFF, 0)
+    libc.syscall(f"close_range({first})", number("close_range"), first, 0xFFFFFFFF, 0)

@@ -14,15 +14,10 @@ from jail.kernel.libc import KernelError
 from jail.light import Final, NamedTuple
 
 IN_MODIFY: Final = 0x00000002
-IN_ATTRIB: Final = 0x00000004
 IN_CLOSE_WRITE: Final = 0x00000008
 IN_MOVED_FROM: Final = 0x00000040
 IN_MOVED_TO: Final = 0x00000080
 IN_CREATE: Final = 0x00000100
-IN_DELETE: Final = 0x00000200
-IN_DELETE_SELF: Final = 0x00000400
-IN_MOVE_SELF: Final = 0x00000800
-IN_UNMOUNT: Final = 0x00002000
 IN_Q_OVERFLOW: Final = 0x00004000
 IN_IGNORED: Final = 0x00008000
 IN_MASK_ADD: Final = 0x20000000

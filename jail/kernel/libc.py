@@ -1,46 +1,25 @@
 """The binding to the C library: declares system calls, decides nothing.
 
 Rule: every call into the kernel goes through `syscall`, whose one check turns -1 into a `KernelError` that
-names the call, so that no return value is ever left unread. Numbers are those of <asm/unistd.h>; calls made
-after 5.1 have the same number on every architecture.
+names the call, so that no return value is ever left unread. Numbers come from `jail.kernel.syscalls`.
 """
 
 import ctypes
 import errno
 import os
 
-from jail.light import Final
+from jail.light import TYPE_CHECKING, Callable, Final
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    _Result = TypeVar("_Result")
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _SYSCALL: Final = _LIBC.syscall
 _SYSCALL.restype = ctypes.c_long
 
 type_of_argument = int | bytes | str | None | ctypes.Array[ctypes.c_char] | ctypes.Structure
-
-OPEN_TREE: Final = 428
-MOVE_MOUNT: Final = 429
-FSOPEN: Final = 430
-FSCONFIG: Final = 431
-FSMOUNT: Final = 432
-PIDFD_OPEN: Final = 434
-CLOSE_RANGE: Final = 436
-OPENAT2: Final = 437
-MOUNT_SETATTR: Final = 442
-_PER_ARCHITECTURE: Final = {
-    # name: (x86_64, aarch64)
-    "capset": (126, 91),
-    "fstatfs": (138, 44),
-    "keyctl": (250, 219),
-    "pivot_root": (155, 41),
-    "prctl": (157, 167),
-    "renameat2": (316, 276),
-    "seccomp": (317, 277),
-    "setns": (308, 268),
-    "statx": (332, 291),
-    "umount2": (166, 39),
-    "unshare": (272, 97),
-}
-_ARCHITECTURES: Final = ("x86_64", "aarch64")
 
 
 class KernelError(OSError):
@@ -83,14 +62,12 @@ _BY_ERRNO: Final[dict[int, type[KernelError]]] = {
 }
 
 
-def number(name: str) -> int:
-    """The number of a system call older than the common table, on this machine; KeyError for a machine that
-    is not known.
-    """
-    machine = os.uname().machine
-    if machine not in _ARCHITECTURES:
-        raise KernelError(errno.ENOSYS, f"{name} on {machine}")
-    return _PER_ARCHITECTURE[name][_ARCHITECTURES.index(machine)]
+def named(call: str, function: "Callable[..., _Result]", *arguments: object) -> "_Result":
+    """Call a function that makes one system call, and name that call where it is refused."""
+    try:
+        return function(*arguments)
+    except OSError as error:
+        raise KernelError(error.errno or 0, call) from error
 
 
 def syscall(call: str, number: int, *arguments: "type_of_argument") -> int:

@@ -9,6 +9,7 @@ import ctypes
 import os
 
 from jail.kernel import libc
+from jail.kernel.syscalls import number
 from jail.light import Final
 
 ATTR_RDONLY: Final = 0x01
@@ -47,7 +48,7 @@ def clone(fd: int, what: str, *, recursive: bool = True) -> int:
     (open_tree(2)).
     """
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_EMPTY_PATH | (_AT_RECURSIVE if recursive else 0)
-    return libc.syscall(f"open_tree({what})", libc.OPEN_TREE, fd, b"", flags)
+    return libc.syscall(f"open_tree({what})", number("open_tree"), fd, b"", flags)
 
 
 def set_attributes(tree: int, attributes: int, what: str, *, recursive: bool = True, idmap: int = -1) -> None:
@@ -62,7 +63,9 @@ def set_attributes(tree: int, attributes: int, what: str, *, recursive: bool = T
         attr.attr_set |= ATTR_IDMAP
         attr.userns_fd = idmap
     flags = _AT_EMPTY_PATH | (_AT_RECURSIVE if recursive else 0)
-    libc.syscall(f"mount_setattr({what})", libc.MOUNT_SETATTR, tree, b"", flags, attr, ctypes.sizeof(attr))
+    libc.syscall(
+        f"mount_setattr({what})", number("mount_setattr"), tree, b"", flags, attr, ctypes.sizeof(attr)
+    )
 
 
 def make_all_private() -> None:
@@ -80,26 +83,26 @@ def new_filesystem(kind: str, options: dict[str, str | None], attributes: int) -
     """A detached mount of a new `kind` (tmpfs, proc, devpts) with options; a value of None is a flag
     (fsopen(2), fsmount(2)).
     """
-    context = libc.syscall(f"fsopen({kind})", libc.FSOPEN, kind, _FSOPEN_CLOEXEC)
+    context = libc.syscall(f"fsopen({kind})", number("fsopen"), kind, _FSOPEN_CLOEXEC)
     try:
         for key, value in options.items():
             if value is None:
                 libc.syscall(
-                    f"fsconfig({kind}, {key})", libc.FSCONFIG, context, _FSCONFIG_SET_FLAG, key, None, 0
+                    f"fsconfig({kind}, {key})", number("fsconfig"), context, _FSCONFIG_SET_FLAG, key, None, 0
                 )
             else:
                 call = f"fsconfig({kind}, {key}={value})"
-                libc.syscall(call, libc.FSCONFIG, context, _FSCONFIG_SET_STRING, key, value, 0)
+                libc.syscall(call, number("fsconfig"), context, _FSCONFIG_SET_STRING, key, value, 0)
         create = f"fsconfig({kind}, create)"
-        libc.syscall(create, libc.FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0)
-        return libc.syscall(f"fsmount({kind})", libc.FSMOUNT, context, _FSMOUNT_CLOEXEC, attributes)
+        libc.syscall(create, number("fsconfig"), context, _FSCONFIG_CMD_CREATE, None, None, 0)
+        return libc.syscall(f"fsmount({kind})", number("fsmount"), context, _FSMOUNT_CLOEXEC, attributes)
     finally:
         os.close(context)
 
 
 def attach(tree: int, target: int, what: str) -> None:
     """Mount the detached `tree` on the O_PATH fd `target` (move_mount(2))."""
-    libc.syscall(f"move_mount({what})", libc.MOVE_MOUNT, tree, b"", target, b"", _MOVE_FROM_AND_TO_FDS)
+    libc.syscall(f"move_mount({what})", number("move_mount"), tree, b"", target, b"", _MOVE_FROM_AND_TO_FDS)
 
 
 def pivot_into(root: int) -> None:
@@ -110,8 +113,8 @@ def pivot_into(root: int) -> None:
     nothing of it can be named.
     """
     os.fchdir(root)
-    libc.syscall("pivot_root(., .)", libc.number("pivot_root"), b".", b".")
-    libc.syscall("umount2(old root)", libc.number("umount2"), b".", _MNT_DETACH)
+    libc.syscall("pivot_root(., .)", number("pivot_root"), b".", b".")
+    libc.syscall("umount2(old root)", number("umount2"), b".", _MNT_DETACH)
     os.chdir("/")
 
 
@@ -125,5 +128,5 @@ def is_mount_root(fd: int, what: str) -> bool:
     """Whether the O_PATH `fd` is where a mount begins (statx(2), STATX_ATTR_MOUNT_ROOT)."""
     buffer = ctypes.create_string_buffer(_STATX_SIZE)
     flags = _AT_EMPTY_PATH | _AT_SYMLINK_NOFOLLOW
-    libc.syscall(f"statx({what})", libc.number("statx"), fd, b"", flags, 0, buffer)
+    libc.syscall(f"statx({what})", number("statx"), fd, b"", flags, 0, buffer)
     return bool(int.from_bytes(buffer.raw[_STATX_ATTRIBUTES], "little") & _STATX_ATTR_MOUNT_ROOT)

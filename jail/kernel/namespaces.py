@@ -4,6 +4,7 @@ import errno
 import os
 
 from jail.kernel import files, libc
+from jail.kernel.syscalls import number
 from jail.light import Final
 
 FLAGS: Final = {
@@ -23,7 +24,7 @@ def unshare(names: tuple[str, ...]) -> None:
     flags = 0
     for name in names:
         flags |= FLAGS[name]
-    libc.syscall(f"unshare({' '.join(names)})", libc.number("unshare"), flags)
+    libc.syscall(f"unshare({' '.join(names)})", number("unshare"), flags)
 
 
 def map_ids(uid: int, gid: int) -> None:
@@ -42,6 +43,8 @@ def _write_own(name: str, text: str) -> None:
     try:
         files.require_procfs(fd, name)
         os.write(fd, text.encode())
+    except libc.KernelError:
+        raise
     except OSError as error:
         raise libc.KernelError(error.errno or 0, f"write(/proc/self/{name}, {text!r})") from error
     finally:

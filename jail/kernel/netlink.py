@@ -7,6 +7,7 @@ refused by the kernel, and the launch with it.
 """
 
 import _socket
+import errno
 import struct
 
 from jail.kernel import libc
@@ -45,11 +46,11 @@ def send(message: bytes, what: str) -> None:
         netlink.send(message)
         answer = netlink.recv(_ACK_SIZE)
     except OSError as error:
-        raise libc.KernelError(error.errno or 5, f"netlink({what})") from error
+        raise libc.KernelError(error.errno or errno.EIO, f"netlink({what})") from error
     finally:
         netlink.close()
     kind = _HEADER.unpack_from(answer)[1] if len(answer) >= _HEADER.size + 4 else 0
-    (result,) = struct.unpack_from("=i", answer, _HEADER.size) if kind == _NLMSG_ERROR else (-5,)
+    (result,) = struct.unpack_from("=i", answer, _HEADER.size) if kind == _NLMSG_ERROR else (-errno.EIO,)
     if result != 0:
         raise libc.KernelError(-result, f"netlink({what})")
 
@@ -64,4 +65,4 @@ def set_hostname(name: str) -> None:
     try:
         _socket.sethostname(name)
     except OSError as error:
-        raise libc.KernelError(error.errno or 1, f"sethostname({name})") from error
+        raise libc.KernelError(error.errno or errno.EPERM, f"sethostname({name})") from error

@@ -4,12 +4,14 @@
 """
 
 import ctypes
+import errno
 import os
 import resource
 
 import _prctl
 
 from jail.kernel import files, libc
+from jail.kernel.syscalls import number
 from jail.light import Final
 
 CAP_SYS_ADMIN: Final = 21
@@ -43,16 +45,16 @@ def no_new_privileges() -> None:
     """No exec can gain a privilege from here on: not by setuid bits, not by file capabilities
     (PR_SET_NO_NEW_PRIVS).
     """
-    _prctl.prctl(_prctl.PR_SET_NO_NEW_PRIVS, 1)
+    libc.named("prctl(PR_SET_NO_NEW_PRIVS)", _prctl.prctl, _prctl.PR_SET_NO_NEW_PRIVS, 1)
 
 
 def drop_bounding_set() -> None:
     """Take every capability that this kernel knows out of the bounding and ambient sets."""
     for capability in range(_last_capability() + 1):
-        _prctl.prctl(_prctl.PR_CAPBSET_DROP, capability)
+        libc.named(f"prctl(PR_CAPBSET_DROP, {capability})", _prctl.prctl, _prctl.PR_CAPBSET_DROP, capability)
     libc.syscall(
         "prctl(PR_CAP_AMBIENT_CLEAR_ALL)",
-        libc.number("prctl"),
+        number("prctl"),
         _PR_CAP_AMBIENT,
         _PR_CAP_AMBIENT_CLEAR_ALL,
         0,
@@ -77,14 +79,14 @@ def keep_capabilities(*kept: int) -> None:
         masks[capability // 32] |= 1 << capability % 32
     header = _CapHeader(_CAPABILITY_VERSION_3, 0)
     data = _CapData(masks[0], masks[0], 0, masks[1], masks[1], 0)
-    libc.syscall("capset", libc.number("capset"), header, data)
+    libc.syscall("capset", number("capset"), header, data)
 
 
 def set_dumpable(dumpable: bool) -> None:
     """Whether a process of the same uid may look into this one: /proc/PID/{mem,fd,root,environ}, ptrace
     (PR_SET_DUMPABLE).
     """
-    _prctl.prctl(_prctl.PR_SET_DUMPABLE, int(dumpable))
+    libc.named("prctl(PR_SET_DUMPABLE)", _prctl.prctl, _prctl.PR_SET_DUMPABLE, int(dumpable))
 
 
 def die_with_parent(parent: int) -> None:
@@ -94,7 +96,7 @@ def die_with_parent(parent: int) -> None:
     `parent` is its pid as getppid(2) shows it here: 0 where it lives in an outer pid namespace. The kernel
     clears the setting when credentials change (prctl(2)): call it after the last such change.
     """
-    _prctl.prctl(_prctl.PR_SET_PDEATHSIG, 9)
+    libc.named("prctl(PR_SET_PDEATHSIG)", _prctl.prctl, _prctl.PR_SET_PDEATHSIG, 9)
     if os.getppid() != parent:
         os._exit(EXIT_ORPHAN)
 
@@ -120,9 +122,9 @@ def take_name(name: str) -> None:
 def forget_keys() -> None:
     """A new, empty session keyring instead of the caller's (keyctl(2)); a kernel without keys needs none."""
     try:
-        libc.syscall("keyctl(join)", libc.number("keyctl"), _KEYCTL_JOIN_SESSION_KEYRING, None)
+        libc.syscall("keyctl(join)", number("keyctl"), _KEYCTL_JOIN_SESSION_KEYRING, None)
     except libc.KernelError as error:
-        if error.errno != 38:  # ENOSYS: CONFIG_KEYS is off
+        if error.errno != errno.ENOSYS:  # else CONFIG_KEYS is off
             raise
 
 
@@ -131,7 +133,9 @@ def limit(name: str, value: int) -> None:
     try:
         resource.setrlimit(LIMITS[name], (value, value))
     except (OSError, ValueError) as error:
-        raise libc.KernelError(getattr(error, "errno", None) or 22, f"setrlimit({name}, {value})") from error
+        raise libc.KernelError(
+            getattr(error, "errno", None) or errno.EPERM, f"setrlimit({name}, {value})"
+        ) from error
 
 
 def prefer_as_oom_victim(score: int) -> None:
@@ -141,7 +145,7 @@ def prefer_as_oom_victim(score: int) -> None:
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     try:
         files.require_procfs(fd, "/proc/self/oom_score_adj")
-        os.write(fd, str(score).encode())
+        libc.named("write(/proc/self/oom_score_adj)", os.write, fd, str(score).encode())
     finally:
         os.close(fd)
 
@@ -153,9 +157,9 @@ def become(uid: int, gid: int) -> None:
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
     except OSError as error:
-        raise libc.KernelError(error.errno or 1, f"setresuid({uid}), setresgid({gid})") from error
+        raise libc.KernelError(error.errno or errno.EPERM, f"setresuid({uid}), setresgid({gid})") from error
     if os.getresuid() != (uid, uid, uid) or os.getresgid() != (gid, gid, gid):
-        raise libc.KernelError(1, f"setresuid({uid})")
+        raise libc.KernelError(errno.EPERM, f"setresuid({uid})")
     # The change of uid made /proc/self belong to root; the maps of our own user namespace are written there
     # (proc(5)).
     set_dumpable(True)

@@ -11,7 +11,7 @@ import os
 
 from jail.errors import bug
 from jail.kernel import bpf
-from jail.kernel.libc import KernelError, syscall
+from jail.kernel.libc import syscall
 from jail.kernel.syscalls import number
 from jail.light import Final, NamedTuple
 
@@ -79,20 +79,3 @@ def _filters() -> int:
         os.close(file)
     _, found, rest = content.partition(b"\nSeccomp_filters:")
     return int(rest.split(b"\n", 1)[0]) if found else -1
-
-
-def available() -> bool:
-    """Whether this kernel takes filters and can return ENOSYS, EPERM and KILL_PROCESS from them (since Linux
-    4.14).
-
-    Asks with SECCOMP_GET_ACTION_AVAIL, which loads nothing.
-    """
-    action = ctypes.create_string_buffer(bpf.KILL_PROCESS.to_bytes(4, "little"), 4)
-    try:
-        call = "seccomp(SECCOMP_GET_ACTION_AVAIL)"
-        return syscall(call, number("seccomp"), _GET_ACTION_AVAIL, 0, action) == 0
-    except KernelError:
-        return False
-
-
-_GET_ACTION_AVAIL: Final = 2

@@ -24,7 +24,7 @@ class Arch(NamedTuple):
     """An architecture that the filters are written for.
 
     `audit` is AUDIT_ARCH_* of <linux/audit.h>, as seccomp_data.arch carries it; `holes` are ranges of
-    numbers, first and last, that no kernel up to `reviewed` uses.
+    numbers, first and last, that no kernel up to REVIEWED uses.
     """
 
     name: str
@@ -148,6 +148,7 @@ NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "socket": (41, 198),
     "socketpair": (53, 199),
     "statmount": (457, 457),
+    "statx": (332, 291),
     "swapoff": (168, 225),
     "swapon": (167, 224),
     "sysfs": (139, None),

@@ -21,8 +21,6 @@ REMOVE_STEPS: Final = 10_000_000
 for ever.
 """
 
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK: Final = 1 << 20
 """Bytes read at once: few system calls, little memory."""
 _NOT_EMPTY: Final = (errno.ENOTEMPTY, errno.EEXIST)
@@ -61,7 +59,7 @@ def _entered(fd: int, name: str, above: list[tuple[str, files.Identity]]) -> int
     place.
     """
     try:
-        below = walk.open_own(fd, name, _FOLDER)
+        below = walk.open_own(fd, name, files.FOLDER)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return fd
@@ -107,7 +105,7 @@ def _first_folder(fd: int, steps: int) -> tuple[str | None, int]:
 
 
 def _up(fd: int, expected: files.Identity) -> int:
-    above = os.open("..", _FOLDER, dir_fd=fd)
+    above = os.open("..", files.FOLDER, dir_fd=fd)
     if files.identity(above) != expected:
         os.close(above)
         raise OSError(errno.ESTALE, "a folder was moved away while it was being removed")
@@ -169,7 +167,7 @@ def _say(folder: int, name: str, update: _Update, most: int, *, own: bool) -> tu
         if stat.S_ISLNK(found.st_mode):
             update(os.fsencode(os.readlink(name, dir_fd=folder)))
         elif stat.S_ISREG(found.st_mode):
-            fd = walk.open_own(folder, name, _FILE) if own else os.open(name, _FILE, dir_fd=folder)
+            fd = walk.open_own(folder, name, files.FILE) if own else os.open(name, files.FILE, dir_fd=folder)
             return _feed(update, fd, most), said.encode()
     except OSError:
         return 0, None

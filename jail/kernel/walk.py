@@ -28,7 +28,6 @@ FOLDER_ENTRIES: Final = 1_000_000
 DENIED: Final = 100
 """Paths of folders that could not be entered; a path costs what its folder is deep."""
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _GONE: Final = frozenset([errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE])
 _UNREADABLE: Final = _GONE | {errno.EACCES, errno.EXDEV, errno.EIO}
 """What a walk passes over: vanished, not ours to read, another mount, a bad disk."""
@@ -88,30 +87,6 @@ class Folder:
             self.fd = -1
 
 
-class Entry:
-    """One name that a walk met. `kind` as in `jail.kernel.files.kind`; `dirfd` is valid until the next entry
-    is asked for.
-    """
-
-    __slots__ = ("_dirent", "dirfd", "folder", "kind", "name")
-
-    def __init__(self, folder: Folder, dirent: os.DirEntry[str], kind: str) -> None:
-        self.folder = folder
-        self.name = dirent.name
-        self.kind = kind
-        self.dirfd = folder.fd
-        self._dirent = dirent
-
-    @property
-    def path(self) -> str:
-        """The path relative to the start of the walk."""
-        return self.folder.join(self.name)
-
-    def stat(self) -> os.stat_result:
-        """The lstat of the entry, asked once; raises FileNotFoundError when it vanished."""
-        return self._dirent.stat(follow_symlinks=False)
-
-
 def folders(
     dirfd: int, *, cross_mounts: bool = False, in_order: bool = False, regain: bool = False
 ) -> Iterator[Folder]:
@@ -120,7 +95,7 @@ def folders(
     `in_order`: names sorted by their bytes. `regain`: a folder whose owner took its own permission bits away
     gets them back. A folder taken out of `folder.entries` by the one who asks is not entered.
     """
-    here: Folder | None = Folder(None, "", os.open(".", _FOLDER, dir_fd=dirfd))
+    here: Folder | None = Folder(None, "", os.open(".", files.FOLDER, dir_fd=dirfd))
     levels: list[tuple[Folder, list[str]]] = []
     enter = _enter_own if regain else _enter_across if cross_mounts else _enter
     try:
@@ -139,17 +114,6 @@ def folders(
             level.close()
         if here is not None:
             here.close()
-
-
-def walk(dirfd: int, *, cross_mounts: bool = False) -> Iterator[Entry]:
-    """Every entry beneath `dirfd`, a folder before what is in it. Symlinks are entries, never followed;
-    mounts are not entered unless told; what vanishes or may not be read is passed over.
-    """
-    for folder in folders(dirfd, cross_mounts=cross_mounts):
-        for dirent in folder.entries:
-            kind = kind_of(dirent)
-            if kind:
-                yield Entry(folder, dirent, kind)
 
 
 def kind_of(dirent: os.DirEntry[str]) -> str:
@@ -190,15 +154,15 @@ def _next(levels: list[tuple[Folder, list[str]]], enter: Callable[[int, str], in
 
 def _enter(folder: int, name: str) -> int:
     resolve = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
-    return files.openat2(folder, name, _FOLDER, resolve)
+    return files.openat2(folder, name, files.FOLDER, resolve)
 
 
 def _enter_across(folder: int, name: str) -> int:
-    return os.open(name, _FOLDER, dir_fd=folder)
+    return os.open(name, files.FOLDER, dir_fd=folder)
 
 
 def _enter_own(folder: int, name: str) -> int:
-    fd = open_own(folder, name, _FOLDER)
+    fd = open_own(folder, name, files.FOLDER)
     if os.fstat(fd).st_dev != os.fstat(folder).st_dev:
         os.close(fd)
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
@@ -226,7 +190,7 @@ def open_own(folder: int, name: str, flags: int) -> int:
 def _above(left: Folder, expected: Folder) -> int:
     """The folder above `left` by `..`, if it still is the one that the walk came from; else -1."""
     try:
-        fd = os.open("..", _FOLDER, dir_fd=left.fd)
+        fd = os.open("..", files.FOLDER, dir_fd=left.fd)
     except OSError:
         return -1
     if files.identity(fd) == expected.identity:
@@ -241,7 +205,7 @@ def _down_from_the_start(levels: list[tuple[Folder, list[str]]]) -> None:
     reached = 0
     for level, _ in levels[1:]:
         try:
-            below = os.open(level.name, _FOLDER, dir_fd=fd)
+            below = os.open(level.name, files.FOLDER, dir_fd=fd)
         except OSError:
             break
         if files.identity(below) != level.identity:

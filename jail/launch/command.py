@@ -11,7 +11,7 @@ import os
 import termios
 
 from jail.errors import EXIT_JAIL, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
-from jail.kernel import files, privileges
+from jail.kernel import files, libc, privileges
 from jail.launch import probes
 from jail.launch.channel import Channel, tell_failure
 from jail.light import Final, NamedTuple, NoReturn, signal
@@ -40,7 +40,7 @@ def run(start: Start, terminal: str) -> NoReturn:
     try:
         # Process 1 is closed to all; we inherited that, and write limits into /proc/self (proc(5)).
         privileges.set_dumpable(True)
-        os.setsid()
+        libc.named("setsid", os.setsid)
         _take_stdio(start.stdio, terminal)
         os.chdir(start.plan.folder)
         _default_signals()

@@ -24,9 +24,11 @@ from jail.kernel import (
     libc,
     mounts,
     namespaces,
+    pty,
     seccomp,
     syscalls,
 )
+from jail.kernel.syscalls import number
 from jail.launch.doctor_tries import As
 
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -39,8 +41,6 @@ _PIDFD_INFO_EXIT: Final = 1 << 3
 _INFO_SIZE: Final = 64
 _INFO_EXIT_CODE: Final = 60
 """<linux/pidfd.h>: _IOWR(0xFF, 11, struct pidfd_info), 64 bytes in its first form, the exit code last."""
-_TIOCSPTLCK: Final = 0x40045431
-_TIOCGPTN: Final = 0x80045430
 _SAFE: Final = mounts.ATTR_NOSUID | mounts.ATTR_NODEV
 _UNKNOWN_CALL: Final = 4095
 
@@ -56,7 +56,7 @@ LIBRARIES: Final = {
 
 
 def _no_new_privileges() -> None:
-    libc.syscall("prctl(PR_SET_NO_NEW_PRIVS)", libc.number("prctl"), _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.syscall("prctl(PR_SET_NO_NEW_PRIVS)", number("prctl"), _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def _openat2() -> str:
@@ -115,7 +115,7 @@ def _libseccomp() -> str:
 def _landlock() -> str:
     """The ABI, after a ruleset of it was seen to refuse."""
     call = "landlock_create_ruleset(version)"
-    version = libc.syscall(call, syscalls.number("landlock_create_ruleset"), None, 0, 1)
+    version = libc.syscall(call, number("landlock_create_ruleset"), None, 0, 1)
     used = landlock.known(version)
     if used is not None:
         _no_new_privileges()
@@ -132,7 +132,7 @@ def _landlock() -> str:
 
 def _keyring() -> str:
     try:
-        libc.syscall("keyctl(join)", libc.number("keyctl"), _KEYCTL_JOIN_SESSION_KEYRING, None)
+        libc.syscall("keyctl(join)", number("keyctl"), _KEYCTL_JOIN_SESSION_KEYRING, None)
     except libc.KernelError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -152,9 +152,7 @@ def _terminal(who: As) -> str:
     options = {"newinstance": None, "ptmxmode": "0666", "mode": "0620"}
     tree = mounts.new_filesystem("devpts", options, mounts.ATTR_NOSUID | mounts.ATTR_NOEXEC)
     master = os.open("ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=tree)
-    fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
-    (number,) = struct.unpack("i", fcntl.ioctl(master, _TIOCGPTN, bytes(4)))
-    slave = os.open(str(number), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=tree)
+    slave = os.open(str(pty.slave_number(master)), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=tree)
     os.write(slave, b"x")
     if os.read(master, 1) != b"x":
         raise RuntimeError("what is written to a new terminal does not come out of it")
@@ -166,7 +164,7 @@ def _listener() -> str:
     program = ctypes.create_string_buffer(bpf.instruction(bpf.RETURN, bpf.ALLOW))
     loaded = struct.pack("@HP", 1, ctypes.addressof(program))
     flags = _NEW_LISTENER | _WAIT_KILLABLE_RECV
-    os.close(libc.syscall("seccomp(listener, WAIT_KILLABLE_RECV)", libc.number("seccomp"), 1, flags, loaded))
+    os.close(libc.syscall("seccomp(listener, WAIT_KILLABLE_RECV)", number("seccomp"), 1, flags, loaded))
     return "execs can be recorded as they happen"
 
 
@@ -174,7 +172,7 @@ def _exit_status() -> str:
     pid = os.fork()
     if pid == 0:
         os._exit(7)
-    fd = libc.syscall("pidfd_open", libc.PIDFD_OPEN, pid, 0)
+    fd = libc.syscall("pidfd_open", number("pidfd_open"), pid, 0)
     os.waitpid(pid, 0)
     asked = struct.pack("=Q", _PIDFD_INFO_EXIT).ljust(_INFO_SIZE, b"\0")
     try:

@@ -20,6 +20,7 @@ from jail.launch import doctor_calls, doctor_tries, places, survey
 from jail.launch.doctor_facts import Host, Tried, Whole
 from jail.launch.doctor_tries import As, apart, attempt
 from jail.policy.load import load
+from jail.policy.paths import beneath
 
 WHOLE_SECONDS: Final = 90.0
 """Until a whole run is given up: above the supervisor's own limits for building and for delivery."""
@@ -156,13 +157,9 @@ def _state(environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _who(folder: str) -> As:
-    """The ids that a command would have here: the caller's, or those that survey.py takes when root asks."""
-    if os.geteuid() != 0:
-        return As(os.geteuid(), os.getegid(), "", folder)
-    found = os.stat(folder)
-    if found.st_uid == 0:
-        return As(survey.STRANGER, survey.STRANGER, "", folder)
-    return As(found.st_uid, found.st_gid or found.st_uid, "", folder)
+    """The ids that a command would have here."""
+    uid, gid, _ = survey.who(survey.look(os.path.realpath(folder)))
+    return As(uid, gid, "", folder)
 
 
 def _owner(who: As) -> As | None:
@@ -259,7 +256,7 @@ def _covers_proc(point: str) -> bool:
 
 def _type_of(path: str, mounts: list[Mount]) -> str:
     """The type of the file system that `path` lies on."""
-    holding = [each for each in mounts if path == each.point or path.startswith(each.point.rstrip("/") + "/")]
+    holding = [each for each in mounts if beneath(path, each.point)]
     return max(reversed(holding), key=lambda each: len(each.point)).kind if holding else ""
 
 

@@ -5,19 +5,19 @@ returned as plain values, whether the run was good or not. The probes are read f
 would. Imported apart from the rest of the doctor, since it needs every library.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Final
 
 from jail.errors import JailError
 from jail.launch import start
+from jail.ledger import reader
+from jail.ledger.writer import LEDGER
 
 COMMAND: Final = ("true",)
 Probes = tuple[tuple[str, bool, str], ...]
 Found = tuple[Probes, tuple[tuple[str, str, str], ...], tuple[str, str, str] | None]
 """Probes, losses of the plan, and what went wrong, as in doctor_facts.Whole."""
-_LEDGER: Final = "ledger.jsonl"
 
 
 def run(environ: Mapping[str, str], policy: str, workspace: str) -> Found:
@@ -48,11 +48,9 @@ def _probes(state: str) -> Probes:
     """The probes that the one session in `state` has in its ledger; none when it was not opened."""
     found: list[tuple[str, bool, str]] = []
     for folder, _, names in os.walk(state):
-        if _LEDGER in names:
-            with open(f"{folder}/{_LEDGER}", encoding="utf-8") as ledger:
-                entries = [json.loads(line) for line in ledger]
-            for entry in entries:
-                if entry["kind"] == "probes":
-                    results = entry["fields"]["results"]
+        if LEDGER in names:
+            for entry in reader.read(folder):
+                if entry.kind == "probes":
+                    results = entry.fields["results"]
                     found += [(str(name), bool(held), str(met)) for name, (held, met) in results.items()]
     return tuple(found)

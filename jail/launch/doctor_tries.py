@@ -2,7 +2,8 @@
 
 Rule: what can be tried is tried, as the uid that the command would have, with the functions that a run uses;
 a version number never stands for a try. A try changes nothing that outlives its process, and a child that
-does not answer is killed. Every module is imported here, before any fork.
+does not answer is killed. Every module is imported here, before any fork; not `jail.kernel.privileges`, as
+python-prctl is one of the things that may be missing.
 """
 
 import _socket
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple
 
 from jail.errors import JailError
 from jail.kernel import files, libc, mounts, namespaces, netlink
+from jail.kernel.syscalls import number
 from jail.launch.doctor_facts import NO_ERRNO, Tried
 
 SECONDS: Final = 10.0
@@ -124,7 +126,7 @@ def _read(fd: int, deadline: float) -> bytes | None:
 
 
 def _call(text: str, name: str, *arguments: int) -> int:
-    return libc.syscall(text, libc.number(name), *arguments)
+    return libc.syscall(text, number(name), *arguments)
 
 
 def _enter(who: As, *kinds: str) -> None:
@@ -171,7 +173,7 @@ def _mount(who: As) -> str:
     try:
         os.mkdir("refused", dir_fd=tree)
     except OSError as error:
-        _expect(error.errno == 30, f"a read-only mount answers {error.strerror}")
+        _expect(error.errno == errno.EROFS, f"a read-only mount answers {error.strerror}")
         return "a folder in memory, and a read-only view of another"
     raise RuntimeError("a mount that was made read-only was written to")
 

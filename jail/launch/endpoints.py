@@ -14,7 +14,7 @@ from jail.kernel import files, walk
 from jail.kernel.files import Identity
 from jail.light import Final, Iterable, NamedTuple
 from jail.plan.facts import Place
-from jail.plan.paths import deepest
+from jail.policy.paths import deepest
 
 MOST: Final = 500_000
 """Entries looked at in one read-only tree: some seconds. What lies beyond is told in the plan."""

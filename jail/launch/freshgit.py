@@ -16,8 +16,6 @@ from jail.plan import protected
 HOOK_NAMES: Final = 1000
 """Entries of a hooks folder that are judged one by one; a folder with more is taken whole."""
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _STAYS: Final = frozenset(["config", "hooks", "info/exclude"])
 WATCHED: Final = ("hooks", "info", "objects", "objects/info")
 """The folders of a git dir, beside itself, in which a name can appear that may not stay."""
@@ -47,7 +45,9 @@ def offences(gitdir: int) -> list[tuple[str, str]]:
 def _names(gitdir: int, folder: str) -> list[str] | None:
     """The names in a folder beneath the git dir; [] when there is none, None when it is a symlink itself."""
     try:
-        fd = files.openat2(gitdir, folder or ".", _FOLDER, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS)
+        fd = files.openat2(
+            gitdir, folder or ".", files.FOLDER, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
+        )
     except OSError:
         return None if _is_link(gitdir, folder) else []
     try:
@@ -71,7 +71,7 @@ def _is_link(gitdir: int, path: str) -> bool:
 
 def _of_config(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
     try:
-        fd = os.open(path, _FILE, dir_fd=gitdir)
+        fd = os.open(path, files.FILE, dir_fd=gitdir)
     except FileNotFoundError:
         return []
     except OSError:
@@ -87,7 +87,7 @@ def _of_config(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
 
 def _of_hooks(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
     try:
-        fd = os.open(path, _FOLDER, dir_fd=gitdir)
+        fd = os.open(path, files.FOLDER, dir_fd=gitdir)
     except FileNotFoundError:
         return []
     except OSError:

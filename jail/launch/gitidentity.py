@@ -33,12 +33,6 @@ class Personal(NamedTuple):
     branch: str
 
 
-def identity(home: str, environ: Mapping[str, str], cache_folder: str) -> tuple[str, str]:
-    """The person's name and email for git, "" where there is none. `cache_folder` is made when missing."""
-    found = personal(home, environ, cache_folder)
-    return found.name, found.email
-
-
 def personal(home: str, environ: Mapping[str, str], cache_folder: str) -> Personal:
     """What the person's git configuration says of them; GIT_AUTHOR_NAME and _EMAIL, then GIT_COMMITTER_…, go
     before it.

@@ -19,6 +19,7 @@ from jail.launch import gitconfig
 from jail.light import Final, Iterator, NamedTuple
 from jail.plan import protected
 from jail.plan.facts import Guarded
+from jail.policy.paths import beneath
 
 POINTER_BYTES: Final = 8192
 """`.git`, `gitdir` and `commondir` hold one path: PATH_MAX and a prefix."""
@@ -135,12 +136,15 @@ def _pointer(path: str, prefix: str = "") -> str:
     return os.path.realpath(os.path.join(os.path.dirname(path), said[len(prefix) :]))
 
 
+def _plain(path: str) -> str:
+    """An absolute path made plain by its text alone; os.path.normpath would keep two leading slashes."""
+    return "/" + os.path.normpath(path).lstrip("/")
+
+
 def _redirected(workspace: str, marker: str) -> tuple[str, str, str]:
     gitdir = _pointer(marker, "gitdir: ")
-    said = os.path.normpath(
-        os.path.join(workspace, os.fsdecode(_read(marker, POINTER_BYTES))[8:].rstrip("\r\n"))
-    )
-    if protected.beneath(workspace, said) and said != gitdir:
+    said = _plain(os.path.join(workspace, os.fsdecode(_read(marker, POINTER_BYTES))[8:].rstrip("\r\n")))
+    if beneath(said, workspace) and said != gitdir:
         raise _UntrustedError(f".git leads through a symlink of the workspace to {gitdir}")
     if _kind(gitdir) != "folder":
         raise _UntrustedError(f".git leads to {gitdir}, which is no folder")
@@ -155,7 +159,7 @@ def _redirected(workspace: str, marker: str) -> tuple[str, str, str]:
         if back != marker:
             raise _UntrustedError(f".git leads to {gitdir}, whose file gitdir does not name this workspace")
         return gitdir, commondir, "worktree"
-    if protected.beneath(workspace, gitdir):
+    if beneath(gitdir, workspace):
         return gitdir, gitdir, "inside"
     settings = _settings(f"{gitdir}/config")
     back = next((item.value for item in reversed(settings) if item.key == "core.worktree" and item.value), "")
@@ -304,16 +308,16 @@ def _guards(workspace: str, path: str, reason: str) -> Iterator[Guarded]:
 
     Raises _UntrustedError when that is the workspace itself, which cannot be read-only.
     """
-    plain = os.path.normpath(path)
+    plain = _plain(path)
     real = os.path.realpath(path)
     if workspace in (plain, real):
         raise _UntrustedError(f"{reason}: that is the workspace itself")
-    if protected.beneath(workspace, plain):
+    if beneath(plain, workspace):
         here = workspace
         for part in plain[len(workspace) :].strip("/").split("/"):
             here = f"{here}/{part}"
             if _kind(here) == "symlink":
                 yield Guarded(here, "symlink", reason)
                 break
-    if protected.beneath(workspace, real):
+    if beneath(real, workspace):
         yield Guarded(real, _kind(real), reason)

@@ -11,7 +11,7 @@ import resource
 import select
 
 from jail.errors import EXIT_JAIL
-from jail.kernel import mounts, privileges
+from jail.kernel import libc, mounts, privileges
 from jail.kernel.filters import Filters
 from jail.launch import command
 from jail.launch.channel import Channel, tell_failure
@@ -43,7 +43,7 @@ def run(start: command.Start, filters: Filters, keeper: Channel, orders: int) ->
         # effect.
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         _lose_privileges(start.plan, filters)
-        pid = os.fork()
+        pid = libc.named("fork", os.fork)
         if pid == 0:
             keeper.close()
             os.close(orders)

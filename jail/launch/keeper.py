@@ -7,12 +7,13 @@ build it holds one capability, CAP_SYS_ADMIN in the jail's own user namespace, f
 nothing that the command writes but the bytes it digests.
 """
 
+import errno
 import os
 import select
 import time
 
 from jail.errors import EXIT_JAIL, bug
-from jail.kernel import files, namespaces, privileges
+from jail.kernel import files, libc, namespaces, privileges, pty
 from jail.kernel.filters import Filters
 from jail.launch import command, init, restore
 from jail.launch.channel import Channel, tell_failure
@@ -47,7 +48,7 @@ def run(launch: Launch) -> NoReturn:
     at = "start"
     try:
         privileges.die_with_parent(launch.supervisor)
-        os.setsid()
+        libc.named("setsid", os.setsid)
         _forget_handlers()
         files.close_all_but(_needed(launch))
         build = Build(launch.start.plan, launch.built_from.identities, launch.built_from.loopback)
@@ -115,7 +116,7 @@ def _donate(build: Build) -> None:
 
 def _start_init(launch: Launch, build: Build) -> tuple[Channel, int]:
     ours, theirs = Channel.pair()
-    pid = os.fork()
+    pid = libc.named("fork", os.fork)
     if pid == 0:
         ours.close()
         init.run(launch.start, launch.built_from.filters, theirs, launch.orders)
@@ -133,14 +134,14 @@ def _start_init(launch: Launch, build: Build) -> tuple[Channel, int]:
 def _receive_proc(link: Channel) -> int:
     message = link.receive()
     if message is None or message[0] != "proc":
-        raise OSError(5, "process 1 could not make /proc and ended")
+        raise OSError(errno.EIO, "process 1 could not make /proc and ended")
     return message[2][0]
 
 
 def _open_terminal(control: Channel) -> str:
     """A pty of the jail's own devpts: its master goes to the supervisor, its slave's path to the command."""
     master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    path = restore.slave_path(master)
+    path = f"/dev/pts/{pty.slave_number(master)}"
     control.send("terminal", fds=(master,))
     os.close(master)
     return path

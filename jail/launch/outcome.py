@@ -6,7 +6,7 @@ from jail.errors import EXIT_JAIL, EXIT_SIGNAL_BASE, JailError
 from jail.kernel import files
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple, suppress
-from jail.plan.paths import beneath
+from jail.policy.paths import beneath
 
 EXITED: Final = "exited"
 KILLED: Final = "killed by a signal"

@@ -7,6 +7,7 @@ nothing.
 
 import os
 
+from jail.ledger.place import state_folder
 from jail.light import Final, Mapping, NamedTuple
 
 CREDENTIALS: Final = (
@@ -110,7 +111,7 @@ def own(environ: Mapping[str, str], home: str) -> Own:
         return value if value.startswith("/") else f"{home}/{default}"
 
     return Own(
-        base("XDG_STATE_HOME", ".local/state") + "/jail",
+        state_folder(environ, home),
         base("XDG_CACHE_HOME", ".cache") + "/jail",
         base("XDG_CONFIG_HOME", ".config") + "/jail",
     )

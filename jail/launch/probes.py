@@ -2,7 +2,7 @@
 
 Rule: a wall is believed when a probe met it. Each probe tries what must not work and names the errno that
 must come back; the few that must work are there so that a probe that cannot fail is noticed. Sources of the
-numbers: SYSCALLS of the kernel, <errno.h>.
+numbers: <linux/socket.h>, <linux/seccomp.h>; the errnos are those of `jail.kernel.denials`.
 """
 
 import _socket
@@ -10,6 +10,7 @@ import errno
 import os
 
 from jail.kernel import libc, namespaces, netlink
+from jail.kernel.syscalls import number
 from jail.light import Callable, Final, Iterator
 from jail.plan.steps import Plan
 
@@ -23,7 +24,6 @@ _SEND_NOWHERE: Final = ("192.0.2.1", 9)
 """TEST-NET-1 (RFC 5737): no address of anybody."""
 _AF_VSOCK: Final = 40
 _AF_ALG: Final = 38
-_IO_URING_SETUP: Final = 425
 _UNKNOWN_CALL: Final = 4095
 """Far above every system call there is."""
 
@@ -44,13 +44,13 @@ def run(plan: Plan) -> Iterator[Result]:
 def _refusals(plan: Plan) -> Iterator[tuple[str, int, Callable[[], object]]]:
     yield "new user namespace", errno.EPERM, lambda: namespaces.unshare(("user",))
     yield "new mount namespace", errno.EPERM, lambda: namespaces.unshare(("mount",))
-    yield "umount", errno.EPERM, lambda: libc.syscall("umount2", libc.number("umount2"), b"/", 0)
-    yield "new mount API", errno.ENOSYS, lambda: libc.syscall("open_tree", libc.OPEN_TREE, -100, b"/", 1)
-    yield "io_uring", errno.ENOSYS, lambda: libc.syscall("io_uring_setup", _IO_URING_SETUP, 1, None)
+    yield "umount", errno.EPERM, lambda: libc.syscall("umount2", number("umount2"), b"/", 0)
+    yield "new mount API", errno.ENOSYS, lambda: libc.syscall("open_tree", number("open_tree"), -100, b"/", 1)
+    yield "io_uring", errno.ENOSYS, lambda: libc.syscall("io_uring_setup", number("io_uring_setup"), 1, None)
     yield "unknown system call", errno.ENOSYS, lambda: libc.syscall("unknown", _UNKNOWN_CALL)
     yield "vsock", errno.EAFNOSUPPORT, lambda: _socket.socket(_AF_VSOCK, 1, 0)
     yield "kernel crypto socket", errno.EAFNOSUPPORT, lambda: _socket.socket(_AF_ALG, 5, 0)
-    yield "key rings", errno.EPERM, lambda: libc.syscall("keyctl", libc.number("keyctl"), 0, -3, 0)
+    yield "key rings", errno.EPERM, lambda: libc.syscall("keyctl", number("keyctl"), 0, -3, 0)
     yield "route out", errno.ENETUNREACH, _connect_out
     yield "root folder is read-only", errno.EROFS, lambda: os.mkdir("/jail-probe")
     yield "kernel settings", errno.EROFS, lambda: os.chmod("/proc/sys/kernel/hostname", 0o600)

@@ -12,6 +12,7 @@ import os
 import _prctl
 
 from jail.errors import JailError
+from jail.kernel import libc
 from jail.launch import command, keeper
 from jail.launch.channel import Channel
 from jail.launch.streams import Streams
@@ -33,19 +34,20 @@ class Processes:
         """Fork the keeper, which builds the walls."""
         # Who inside loses its parent outside (the keeper was killed) comes to us, so that we can wait for its
         # end.
-        _prctl.prctl(_prctl.PR_SET_CHILD_SUBREAPER, 1)
         start = command.Start(plan, streams.inner, self._theirs, self._go_read)
         launch = keeper.Launch(
             start, built_from, self._orders_read, os.geteuid(), os.getpid(), streams.with_terminal
         )
         try:
+            libc.named("prctl(PR_SET_CHILD_SUBREAPER)", _prctl.prctl, _prctl.PR_SET_CHILD_SUBREAPER, 1)
             self._keeper = os.fork()
             if self._keeper == 0:
                 keeper.run(launch)
         except OSError as error:
             hint = "raise the limit on processes (ulimit -u, pids.max), or end some"
+            where = getattr(error, "call", "fork")
             raise JailError(
-                f"no process could be started: {error.strerror}", where="fork", hint=hint
+                f"no process could be started: {error.strerror}", where=where, hint=hint
             ) from error
         finally:
             # Else we would wait for ourselves at the end.

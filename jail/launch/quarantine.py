@@ -34,8 +34,6 @@ DIGEST_BYTES: Final = 1 << 30
 LIVE_REMOVALS: Final = 1000
 LOST_NAMES: Final = 100
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _CHUNK: Final = 1 << 20
 
 
@@ -152,7 +150,7 @@ class Quarantine:
             return trees.Digest(sha256_hex(os.fsencode(target)), complete=True, read=0)
         if taken.kind not in ("file", "folder"):
             return trees.Digest("", complete=False, read=0)
-        fd = walk.open_own(self._fd, taken.kept, _FILE)
+        fd = walk.open_own(self._fd, taken.kept, files.FILE)
         try:
             found = trees.digest_tree(fd, self._unread, own=True)
             self._unread = max(0, self._unread - found.read)
@@ -170,7 +168,7 @@ def _rename(folder: int, name: str, new_folder: int, new: str) -> None:
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM) or not _is_folder(folder, name):
             raise
-        os.close(walk.open_own(folder, name, _FOLDER))
+        os.close(walk.open_own(folder, name, files.FOLDER))
         files.rename_noreplace(folder, name, new_folder, new)
 
 
@@ -196,8 +194,8 @@ def copy(
         return (name,) if _copied_entry(folder, name, new_folder, new, most_bytes) < 0 else ()
     lost: list[str] = []
     os.mkdir(new, 0o700, dir_fd=new_folder)
-    source = walk.open_own(folder, name, _FOLDER)
-    target = os.open(new, _FOLDER, dir_fd=new_folder)
+    source = walk.open_own(folder, name, files.FOLDER)
+    target = os.open(new, files.FOLDER, dir_fd=new_folder)
     depth = 0
     try:
         for here in walk.folders(source, regain=True):
@@ -233,7 +231,7 @@ def _descended(target: int, up: int, name: str) -> int:
 
 
 def _stepped(fd: int, name: str) -> int:
-    below = os.open(name, _FOLDER, dir_fd=fd)
+    below = os.open(name, files.FOLDER, dir_fd=fd)
     os.close(fd)
     return below
 
@@ -247,7 +245,7 @@ def _copied_entry(folder: int, name: str, target: int, new: str, most: int) -> i
             return 0
         if not stat.S_ISREG(mode):
             return -1
-        fd = walk.open_own(folder, name, _FILE)
+        fd = walk.open_own(folder, name, files.FILE)
     except FileNotFoundError:
         return 0
     except FileExistsError:

@@ -8,9 +8,7 @@ nobody claims that nothing was written in it.
 """
 
 import errno
-import fcntl
 import os
-import struct
 import time
 
 from jail.kernel import files, mounts, trees
@@ -159,15 +157,3 @@ def _digest(fd: int) -> str:
         return trees.digest_tree(fd).hex
     except OSError as error:
         return f"unreadable ({error.strerror})"
-
-
-def slave_path(master: int) -> str:
-    """Unlock a pty and name its slave in /dev/pts (ioctl_tty(2), TIOCSPTLCK and TIOCGPTN)."""
-    fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
-    (number,) = struct.unpack("i", fcntl.ioctl(master, _TIOCGPTN, bytes(4)))
-    return f"/dev/pts/{number}"
-
-
-_TIOCSPTLCK: Final = 0x40045431
-_TIOCGPTN: Final = 0x80045430
-"""<asm-generic/ioctls.h>; termios has them from Python 3.13 on."""

@@ -5,6 +5,7 @@ Sources are opened on the host's view and must still be the inode that the surve
 beneath the new root, which no symlink can leave.
 """
 
+import errno
 import os
 import stat
 
@@ -101,15 +102,18 @@ def mount_over(place: int, source: int, attributes: int, what: str) -> None:
 
 
 def _namespaces(build: Build, step: Step) -> None:
+    """Leave the host's namespaces for new ones."""
     namespaces.unshare(step.options)
     mounts.make_all_private()
 
 
 def _map(build: Build, step: Step) -> None:
+    """Map one uid and one gid, each to itself."""
     namespaces.map_ids(build.plan.uid, build.plan.gid)
 
 
 def _root(build: Build, step: Step) -> None:
+    """A new, empty root folder."""
     build.root = mounts.new_filesystem("tmpfs", _filesystem_options(step), SAFE)
     # On top of the host's root, which every path of this process still starts from until pivot_root(2).
     place = os.open("/", os.O_PATH | os.O_CLOEXEC)
@@ -123,6 +127,7 @@ def _filesystem_options(step: Step) -> dict[str, str | None]:
 
 
 def _tmpfs(build: Build, step: Step) -> None:
+    """An empty private folder in memory."""
     attributes = SAFE | (mounts.ATTR_NOEXEC if step.target == "/dev" else 0)
     tree = mounts.new_filesystem("tmpfs", _filesystem_options(step), attributes)
     build.put(tree, step.target)
@@ -130,6 +135,7 @@ def _tmpfs(build: Build, step: Step) -> None:
 
 
 def _bind(build: Build, step: Step) -> None:
+    """Show a folder or file of the host."""
     tree = build.source(step)
     build.put(tree, step.target)
     if step.options[0] == "rw":
@@ -139,22 +145,26 @@ def _bind(build: Build, step: Step) -> None:
 
 
 def _keep(build: Build, step: Step) -> None:
+    """A read-only copy of a tree's mount, kept out of reach, from which lost mounts are restored."""
     tree = build.source(step)
     build.put(tree, step.target)
     build.kept[step.target] = tree
 
 
 def _pin(build: Build, step: Step) -> None:
+    """A folder that cannot be renamed."""
     if "made" in step.options:
         os.close(files.make_folders(build.root, step.target))
     build.over_itself(step.target, SAFE)
 
 
 def _protect(build: Build, step: Step) -> None:
+    """Read-only inside a writable tree."""
     build.over_itself(step.target, READ_ONLY)
 
 
 def _hide(build: Build, step: Step) -> None:
+    """Absent inside a given tree."""
     try:
         place = build.inside(step.target)
     except FileNotFoundError:
@@ -187,6 +197,7 @@ def hide_file(root: int, place: int, what: str) -> None:
 
 
 def _link(build: Build, step: Step) -> None:
+    """A symbolic link."""
     head, _, name = step.target.rpartition("/")
     folder = files.make_folders(build.root, head)
     try:
@@ -199,6 +210,7 @@ def _link(build: Build, step: Step) -> None:
 
 
 def _file(build: Build, step: Step) -> None:
+    """A file that jail writes."""
     head, _, name = step.target.rpartition("/")
     folder = files.make_folders(build.root, head)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -217,12 +229,15 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _device(build: Build, step: Step) -> None:
+    """A device of the host that holds no state."""
     fd = files.open_path(step.source)
     try:
         found = os.fstat(fd)
         numbers = (os.major(found.st_rdev), os.minor(found.st_rdev))
         if not stat.S_ISCHR(found.st_mode) or numbers != DEVICE_NUMBERS[step.target]:
-            raise OSError(19, f"{step.source} is not the device that it should be (it has numbers {numbers})")
+            raise OSError(
+                errno.ENODEV, f"{step.source} is not the device that it should be (it has numbers {numbers})"
+            )
         tree = mounts.clone(fd, step.source, recursive=False)
     finally:
         os.close(fd)
@@ -232,6 +247,7 @@ def _device(build: Build, step: Step) -> None:
 
 
 def _proc(build: Build, step: Step) -> None:
+    """Processes of this jail alone."""
     if build.proc_mount is None:
         raise bug("no process in the new pid namespace to mount /proc")
     tree = build.proc_mount()
@@ -240,6 +256,7 @@ def _proc(build: Build, step: Step) -> None:
 
 
 def _mask(build: Build, step: Step) -> None:
+    """An empty file or folder over what tells of the host."""
     place = build.inside(step.target)
     source = build.inside(EMPTY_FOLDER if stat.S_ISDIR(os.fstat(place).st_mode) else EMPTY_FILE)
     mount_over(place, source, READ_ONLY, step.target)
@@ -248,30 +265,36 @@ def _mask(build: Build, step: Step) -> None:
 
 
 def _folder(build: Build, step: Step) -> None:
+    """An empty folder."""
     os.close(files.make_folders(build.root, step.target))
 
 
 def _freeze(build: Build, step: Step) -> None:
+    """Read-only from here on."""
     place = build.inside(step.target)
     mounts.set_attributes(place, mounts.ATTR_RDONLY, step.target, recursive=False)
     os.close(place)
 
 
 def _devpts(build: Build, step: Step) -> None:
+    """Terminals of this jail alone."""
     tree = mounts.new_filesystem("devpts", _filesystem_options(step), mounts.ATTR_NOSUID | mounts.ATTR_NOEXEC)
     build.put(tree, step.target)
     os.close(tree)
 
 
 def _pivot(build: Build, step: Step) -> None:
+    """Make the new root the only one; the host's is gone."""
     mounts.pivot_into(build.root)
 
 
 def _loopback(build: Build, step: Step) -> None:
+    """Bring up the loopback interface, the only one."""
     netlink.send(build.loopback, "loopback up")
 
 
 def _hostname(build: Build, step: Step) -> None:
+    """Set the host name."""
     netlink.set_hostname(step.target)
 
 

@@ -209,6 +209,12 @@ class Supervisor:
 
     def _exited(self, record: "Record", values: _Values, fds: _Fds) -> None:
         status, cpu, peak = values
+        if not self._running:
+            raise JailError(
+                "the command's process ended before the command was executed",
+                where=f"wait status {status}",
+                hint="run `jail doctor`; nothing was executed",
+            )
         self._outcome = outcome.of_status(int(str(status)), float(str(cpu)), int(str(peak)))
 
     def _lost(self, record: "Record", values: _Values, fds: _Fds) -> None:

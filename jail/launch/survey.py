@@ -10,13 +10,13 @@ import pwd
 import resource
 
 from jail.errors import JailError
-from jail.kernel import files, landlock
+from jail.kernel import files, landlock, libc
 from jail.launch import endpoints, gitidentity, places, program
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
 from jail.plan import inside, protected
 from jail.plan.facts import Facts, Guarded, Place, Repository
-from jail.plan.paths import beneath, between
-from jail.plan.workspace import refuse_workspace
+from jail.plan.workspace import is_reserved, refuse_workspace
+from jail.policy.paths import beneath, between
 from jail.policy.value import Policy
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def survey(
 ) -> tuple[Facts, dict[str, files.Identity]]:
     """The facts of this run, and the inode of each place that may be given."""
     workspace = look(caller.workspace)
-    uid, gid, idmap_from = _who(workspace)
+    uid, gid, idmap_from = who(workspace)
     write = tuple(look(_rule(path, caller, workspace.real)) for path in policy.write)
     path = tuple(_path_entry(entry) for entry in caller.environ.get("PATH", "").split(":"))
     person = gitidentity.personal(caller.home, caller.environ, own.cache)
@@ -55,7 +55,13 @@ def survey(
     owned, credentials = places.own_paths(own), places.credentials(caller.home)
     refuse_workspace(workspace, caller.home, owned, credentials, system)
     toolchains = (*_siblings(path, caller.home), *program.needed(command, path, look))
-    found = endpoints.look((workspace, *write), (*read, *path, *toolchains), system)
+    # What the plan will not give is not walked either: PATH may name the root folder, or home.
+    given = [
+        place
+        for place in (*read, *path, *toolchains)
+        if not is_reserved(place.real) and not beneath(caller.home, place.real)
+    ]
+    found = endpoints.look((workspace, *write), given, system)
     hide += _hidden_names(hide, [place.real for place in (workspace, *write) if place.real_kind == "folder"])
     present += _sources_in(workspace.real, policy)
     absent += _absent_commands(workspace.real, path)
@@ -85,19 +91,17 @@ def survey(
         unseen=found.unseen,
         own=owned,
         credentials=credentials,
-        devices=tuple(name for name in os.listdir("/dev")),
+        devices=tuple(os.listdir("/dev")),
         proc=tuple(name for name in os.listdir("/proc") if not name.isdigit()),
         environment=tuple(sorted(caller.environ.items())),
         branch=person.branch,
         identity=(person.name or _user_name(uid), person.email or f"{_user_name(uid)}@{inside.HOSTNAME}"),
-        kernel=os.uname().release,
-        machine=os.uname().machine,
         landlock=version,
         landlock_lacks=tuple(landlock.lost(version)),
         namespaces=tuple(os.listdir("/proc/self/ns")),
         enclosing=enclosing_repository(workspace.real),
-        open_files_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
-        processes_hard=resource.getrlimit(resource.RLIMIT_NPROC)[1],
+        open_files_hard=libc.named("getrlimit(RLIMIT_NOFILE)", resource.getrlimit, resource.RLIMIT_NOFILE)[1],
+        processes_hard=libc.named("getrlimit(RLIMIT_NPROC)", resource.getrlimit, resource.RLIMIT_NPROC)[1],
     )
     return facts, _identities(facts)
 
@@ -161,7 +165,7 @@ def _rule(path: str, caller: Caller, workspace: str) -> str:
     return os.path.normpath(os.path.join(workspace, path))
 
 
-def _who(workspace: Place) -> tuple[int, int, int]:
+def who(workspace: Place) -> tuple[int, int, int]:
     """The uid and gid of the command, and whose files are mapped to it (-1: nobody's)."""
     uid, gid = os.geteuid(), os.getegid()
     if uid != 0:
@@ -191,8 +195,7 @@ def _user_name(uid: int) -> str:
 
 
 def _folder(current: str, workspace: str) -> str:
-    inside = current == workspace or current.startswith(workspace.rstrip("/") + "/")
-    return current if inside else workspace
+    return current if beneath(current, workspace) else workspace
 
 
 def _path_entry(entry: str) -> Place:

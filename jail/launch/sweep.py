@@ -19,13 +19,11 @@ from jail.kernel import files, inotify
 from jail.launch import freshgit
 from jail.launch.quarantine import Quarantine, Taken
 from jail.launch.watchlist import Node, Place, Spot, Stood, merge, places, target, tree
-from jail.light import Final, Iterable, NamedTuple, Sequence, suppress
+from jail.light import Final, Iterable, NamedTuple, Sequence
 from jail.plan import protected
 
 __all__ = ["Place", "Swept", "Watch", "places"]
 
-PARENTS: Final = 512
-"""Folders noticed beside the watched ones: parents of protected paths, in submodules too."""
 READS: Final = 16
 """Reads of the event queue in one `handle`, so that a loop of creations inside does not keep the terminal
 waiting.
@@ -121,14 +119,17 @@ class Watch:
 
     def also(self, folders: Iterable[str]) -> None:
         """Notice, in `stirred`, when names come and go in these folders too; what is gone is passed by."""
-        for folder in list(dict.fromkeys(folders))[:PARENTS]:
+        for folder in dict.fromkeys(folders):
             try:
                 fd = files.openat2(-1, folder, _FOLDER, files.RESOLVE_NO_SYMLINKS)
-            except OSError:
-                continue
-            with suppress(OSError):
+            except OSError as error:
+                if error.errno in _GONE:
+                    continue
+                raise
+            try:
                 self._inotify.add(fd, _APPEARS | inotify.IN_MASK_ADD)
-            os.close(fd)
+            finally:
+                os.close(fd)
 
     def handle(self) -> list[Swept]:
         """Look where something happened; returns what was taken away now."""

@@ -19,7 +19,7 @@ import time
 
 from jail.errors import EXIT_USAGE, JailError
 from jail.ledger.failure import failure
-from jail.light import Final, NamedTuple
+from jail.light import Final, Mapping, NamedTuple
 
 SESSIONS: Final = "sessions"
 LOCK: Final = "lock"
@@ -49,7 +49,7 @@ class Session(NamedTuple):
     lock_fd: int
 
 
-def state_folder(environ: dict[str, str] | os._Environ[str], home: str) -> str:
+def state_folder(environ: Mapping[str, str], home: str) -> str:
     """The state folder of jail for this user. A relative XDG_STATE_HOME is ignored, as the XDG base directory
     specification says.
     """
@@ -63,11 +63,6 @@ def state_folder(environ: dict[str, str] | os._Environ[str], home: str) -> str:
             )
         base = os.path.join(home, ".local", "state")
     return os.path.join(os.path.normpath(base), "jail")
-
-
-def sessions_folder(environ: dict[str, str] | os._Environ[str], home: str) -> str:
-    """The folder that has one folder for each session."""
-    return os.path.join(state_folder(environ, home), SESSIONS)
 
 
 def is_id(text: str) -> bool:

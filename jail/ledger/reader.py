@@ -76,6 +76,11 @@ def verify(path: str) -> Result:
     try:
         fd = open_regular(file, follow=file == path)
     except JailError as error:
+        # Its supervisor was killed before the first entry; once there was one, the index knows it.
+        locked = in_place and os.path.lexists(os.path.join(folder, place.LOCK))
+        if locked and not os.path.lexists(file) and not said.records and said.head is None:
+            walk.finish(running)
+            return walk.result(running)
         walk.problem(_BESIDE, f"{error.message} ({error.where})")
         walk.judge_marks()
         return walk.result(running)
@@ -251,7 +256,10 @@ class _Walk:
                 f"line {self._half} is half written: its writer was killed, or writes it now"
             )
         if self.number == 0 and not running:
-            self.problem(_BESIDE, "the file is empty: not even a start entry")
+            if self.said.records or self.said.head is not None:
+                self.problem(_BESIDE, "the file is empty: not even a start entry")
+            else:
+                self._remarks.append(_NOTHING)
         if self.said.head is None and not running and not self.said.head_fault:
             self._remarks.append(_NO_HEAD[self.end is not None])
         if self._strange:
@@ -266,6 +274,9 @@ class _Walk:
         )
 
 
+_NOTHING: Final = (
+    "there is no entry: jail was killed before the first one, which is before anything is executed"
+)
 _NO_HEAD: Final = {
     True: "no head file beside it: only its own end entry says that nothing follows",
     False: "no head file beside it: a cut tail cannot be ruled out",

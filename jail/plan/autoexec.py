@@ -166,19 +166,6 @@ def row_of(above: Within, name: str) -> AutoExec | None:
     return found or above.row or _ending(_TABLE.paths, (*above.tail, name))
 
 
-def by_path(path: str) -> AutoExec | None:
-    """The row that speaks of a relative path, by its name or by the folders above it, or None.
-
-    A git dir need not be called `.git` (`modules/x/config`, a bare repository): those who walk know it by its
-    content.
-    """
-    *folders, name = (canonical(part) for part in path.split("/"))
-    above = TOP
-    for folder in folders:
-        above = enter(above, folder)
-    return row_of(above, name)
-
-
 def _ending(table: _ByLast, parts: tuple[str, ...]) -> AutoExec | None:
     for pattern, row in table.get(parts[-1], ()):
         if parts[-len(pattern) :] == pattern:

@@ -9,10 +9,10 @@ inside given trees, and last the seal.
 from jail.light import Final
 from jail.plan import guard, inside
 from jail.plan.facts import Facts, Place
-from jail.plan.paths import beneath, between, deepest, overlaps
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, refusal
 from jail.plan.workspace import refuse_workspace
+from jail.policy.paths import beneath, between, deepest, overlaps
 from jail.policy.value import Policy
 
 MASKED: Final = {

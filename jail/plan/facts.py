@@ -91,8 +91,6 @@ class Facts(NamedTuple):
     environment: tuple[tuple[str, str], ...]
     identity: tuple[str, str]
     branch: str
-    kernel: str
-    machine: str
     landlock: int
     landlock_lacks: tuple[str, ...]
     namespaces: tuple[str, ...]

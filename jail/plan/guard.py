@@ -5,8 +5,8 @@ Rule: a thing is guarded only where a tree shows it; what is not shown needs no 
 
 from jail.light import Final
 from jail.plan.facts import Facts, Place
-from jail.plan.paths import beneath, deepest
 from jail.plan.trees import Trees, refusal
+from jail.policy.paths import beneath, deepest
 
 STORES: Final = ("node_modules", ".venv", "venv")
 """Trees that package managers fill with hard links into a store that other projects share (pnpm, uv)."""

@@ -160,25 +160,6 @@ def is_protected_name(name: str) -> Protected | None:
     return _BY_PLACE["workspace"].get((canonical(name),))
 
 
-def find(place: str, path: str) -> Protected | None:
-    """The row that protects `path` (relative to the place): its own or that of a folder above it, or None."""
-    parts = components(path)
-    rows = _BY_PLACE[place]
-    for length in range(1, len(parts) + 1):
-        row = rows.get(parts[:length])
-        if row is not None and (row.name != ".git" or length == len(parts)):
-            return row
-    return None
-
-
-def beneath(folder: str, path: str) -> bool:
-    """Whether `path` is `folder` or lies in it: by components, exactly, so that /src/repo-evil is not in
-    /src/repo.
-    """
-    base = [part for part in folder.split("/") if part not in ("", ".")]
-    return [part for part in path.split("/") if part not in ("", ".")][: len(base)] == base
-
-
 def folders(place: str) -> tuple[str, ...]:
     """The folders, relative to the place, whose listings `split` asks for; "" is the place itself."""
     names = [row.name.split("/") for row in PROTECTED if row.place == place]

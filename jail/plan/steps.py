@@ -4,7 +4,7 @@ Rule: one record for all steps, with the verb as a field; launch/steps.py has th
 and nothing is done that is not a step of the printed plan.
 """
 
-from jail.light import Final, NamedTuple
+from jail.light import NamedTuple
 
 
 class Step(NamedTuple):
@@ -19,31 +19,6 @@ class Step(NamedTuple):
     source: str = ""
     options: tuple[str, ...] = ()
     why: str = ""
-
-
-VERBS: Final = {
-    "namespaces": "leave the host's namespaces for new ones",
-    "map": "map one uid and one gid, each to itself",
-    "root": "a new, empty root folder",
-    "tmpfs": "an empty private folder in memory",
-    "bind": "show a folder or file of the host",
-    "keep": "a read-only copy of a tree's mount, kept out of reach, from which lost mounts are restored",
-    "pin": "a folder that cannot be renamed",
-    "protect": "read-only inside a writable tree",
-    "hide": "absent inside a given tree",
-    "link": "a symbolic link",
-    "file": "a file that jail writes",
-    "folder": "an empty folder",
-    "device": "a device of the host that holds no state",
-    "proc": "processes of this jail alone",
-    "mask": "an empty file or folder over what tells of the host",
-    "freeze": "read-only from here on",
-    "devpts": "terminals of this jail alone",
-    "pivot": "make the new root the only one; the host's is gone",
-    "loopback": "bring up the loopback interface, the only one",
-    "hostname": "set the host name",
-}
-"""Every verb, with what it means."""
 
 
 class Loss(NamedTuple):

@@ -8,8 +8,8 @@ ancestors from being renamed away with it.
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.light import Final
 from jail.plan.facts import Facts, Place
-from jail.plan.paths import between, deepest
 from jail.plan.steps import Step
+from jail.policy.paths import between, deepest
 
 PRIVATE: Final = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - the names of folders inside, not files of ours
 """Folders in memory that each jail has for itself, beside HOME and /dev/shm."""
@@ -19,7 +19,6 @@ class Trees:
     """The trees that are given, as they are collected: canonical path → how, and what lies inside them."""
 
     def __init__(self, facts: Facts) -> None:
-        self.facts = facts
         self.private = (*(folder for folder in PRIVATE if folder != facts.home), facts.home, "/dev/shm")  # noqa: S108
         self.read_only: dict[str, str] = {}
         self.writable: dict[str, str] = {}
@@ -61,10 +60,7 @@ class Trees:
         tree = deepest(path, self.writable)
         if path == tree:
             return
-        for ancestor in between(path, tree):
-            self.inner.setdefault(
-                ancestor, Step("pin", ancestor, tree, (), f"so that {path} stays where it is")
-            )
+        self._pin(path, tree)
         if self.inner.get(path, _NO_STEP).verb != "hide":
             self.inner[path] = Step("protect", path, tree, (kind,), why)
 
@@ -72,14 +68,16 @@ class Trees:
         """Make `path` absent where a given tree holds it."""
         tree = deepest(path, self.writable)
         if tree:
-            for ancestor in between(path, tree):
-                self.inner.setdefault(
-                    ancestor, Step("pin", ancestor, tree, (), f"so that {path} stays where it is")
-                )
+            self._pin(path, tree)
         if path in self.read_only:
             del self.read_only[path]
         elif self.holds(path):
             self.inner[path] = Step("hide", path, tree, (kind,), why)
+
+    def _pin(self, path: str, tree: str) -> None:
+        """No folder between `tree` and `path` can be renamed."""
+        for folder in between(path, tree):
+            self.inner.setdefault(folder, Step("pin", folder, tree, (), f"so that {path} stays where it is"))
 
 
 _NO_STEP: Final = Step("none")

@@ -5,9 +5,9 @@ Rule: judged from names alone, so that it can be asked before any tree is walked
 
 from jail.light import Final
 from jail.plan.facts import Place
-from jail.plan.paths import beneath, overlaps
 from jail.plan.protected import is_protected_name
 from jail.plan.trees import refusal
+from jail.policy.paths import beneath, overlaps
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the name of a folder inside
 RESERVED_WHOLE: Final = tuple(

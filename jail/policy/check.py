@@ -10,6 +10,7 @@ import os
 
 from jail.errors import EXIT_USAGE, JailError, printable
 from jail.light import Final, Iterable, NamedTuple, Sequence
+from jail.policy.paths import beneath
 
 VERBS: Final = ("system", "write", "read", "hide")
 """The lists of paths, in the order in which they are compared."""
@@ -176,21 +177,16 @@ def _reach_complaint(text: str, verb: str, home: str) -> tuple[str, str] | None:
     path = resolved(text, home)
     if path == "/":
         return f"`{text}` is the whole host", "name the files or folders that are meant"
-    holds_home = lies_in(home, path)
+    holds_home = beneath(home, path)
     if holds_home and (verb in ("write", "read") or (verb == "system" and path == home)):
         what = "is the home folder" if path == home else f"holds the home folder {home}"
         return f"`{text}` {what}, with its keys and tokens", "name the folders in it that the command needs"
     if holds_home and verb == "hide":
         return f"`{text}` covers the home folder, which is private already", "name what is to be hidden in it"
     for root, below, verbs, reason in RESERVED:
-        if verb in verbs and (lies_in(path, root) if below else path == root):
+        if verb in verbs and (beneath(path, root) if below else path == root):
             return f"`{text}` cannot be under `{verb}`: {reason}", "remove the entry"
     return None
-
-
-def lies_in(path: str, folder: str) -> bool:
-    """Whether `path` is `folder` or below it, by whole components: /src/repo-evil is not in /src/repo."""
-    return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
 
 
 def contradictions(entries: Iterable[Entry]) -> list[Complaint]:

@@ -20,7 +20,7 @@ from jail.policy.value import Policy
 
 LARGEST_FILE: Final = 1 << 20
 """Bytes of a policy file; the shipped one has 10 KiB, and no person writes more than this."""
-_JUDGES: Final = ("parse.py", "shape.py", "check.py", "names.py", "limits.py", "value.py")
+_JUDGES: Final = ("parse.py", "shape.py", "check.py", "names.py", "paths.py", "limits.py", "value.py")
 """The modules of this room on which the result depends."""
 
 

@@ -45,7 +45,7 @@ elif spoil == "libseccomp":
 elif spoil:
     sys.modules[spoil] = None
 if refused:
-    libc.syscall("prctl(PR_SET_NO_NEW_PRIVS)", libc.number("prctl"), 38, 1, 0, 0, 0)
+    libc.syscall("prctl(PR_SET_NO_NEW_PRIVS)", syscalls.number("prctl"), 38, 1, 0, 0, 0)
     program = bpf.instruction(bpf.LOAD, bpf.OFFSET_NUMBER)
     for number, answer in refused:
         program += bpf.instruction(bpf.JUMP_EQUAL, number, 0, 1) + bpf.instruction(bpf.RETURN,
@@ -172,9 +172,9 @@ def test_inside_a_jail_it_says_so_first(folder: Path) -> None:
 
 
 IN_A_JAIL = """
-from jail.kernel import libc, seccomp
+from jail.kernel import libc, seccomp, syscalls
 from jail.kernel.filters import compiled
-libc.syscall("prctl(PR_SET_NO_NEW_PRIVS)", libc.number("prctl"), 38, 1, 0, 0, 0)
+libc.syscall("prctl(PR_SET_NO_NEW_PRIVS)", syscalls.number("prctl"), 38, 1, 0, 0, 0)
 programs = compiled(sys.argv[2] + "/.cache")
 seccomp.install(programs.guard, "guard")
 seccomp.install(programs.deny, "deny")

@@ -213,6 +213,8 @@ class Launch:
         fault = faults.injected(self.log)
         if not fault.calls:
             return None
+        if ended.code == 0 and not (fault.before_exec or fault.of_the_supervisor):
+            return Judged("the command had ended well when another process met the fault", [], [])
         wrong = list(self.complaints(before, ended, ran=not fault.before_exec))
         unclear = unclear_in(ended, (point.name, *wall.said), wall.error)
         for what, silenced in SILENCED.items():

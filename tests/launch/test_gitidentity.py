@@ -35,10 +35,6 @@ def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_name_email_and_hooks_folder_come_from_the_persons_file(home: Path) -> None:
     write(home, "[user]\n\tname = Ada \u00c9\n\temail = ada@example.org\n[core]\n\thooksPath = .githooks\n")
     assert personal(home) == Personal("Ada \u00c9", "ada@example.org", ".githooks", "")
-    assert gitidentity.identity(str(home), {}, str(home.parent / "cache")) == (
-        "Ada \u00c9",
-        "ada@example.org",
-    )
 
 
 def test_the_environment_goes_before_the_file(home: Path) -> None:

@@ -43,7 +43,6 @@ def test_the_state_folder_follows_the_xdg_specification(
     environ: dict[str, str], home: str, expected: str
 ) -> None:
     assert place.state_folder(environ, home) == expected
-    assert place.sessions_folder(environ, home) == f"{expected}/sessions"
 
 
 @pytest.mark.parametrize("home", ["", "relative", "~"])

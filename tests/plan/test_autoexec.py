@@ -4,15 +4,25 @@ import pytest
 
 from jail.plan import autoexec
 from jail.plan.autoexec import AUTO_EXEC, AutoExec
+from jail.plan.protected import canonical
+
+
+def by_path(path: str) -> AutoExec | None:
+    """The row that speaks of a relative path, asked as those who walk a tree ask."""
+    *folders, name = (canonical(part) for part in path.split("/"))
+    above = autoexec.TOP
+    for folder in folders:
+        above = autoexec.enter(above, folder)
+    return autoexec.row_of(above, name)
 
 
 @pytest.mark.parametrize("row", AUTO_EXEC, ids=lambda row: row.pattern)
 def test_each_pattern_has_a_reason_and_finds_what_it_names(row: AutoExec) -> None:
     example = row.pattern.replace("*", "x", 1) if row.pattern.endswith("*") else row.pattern.replace("*", "x")
     assert row.reason
-    found = autoexec.by_path(f"deep/down/{example}")
+    found = by_path(f"deep/down/{example}")
     assert found is not None, example
-    assert autoexec.by_path(example.upper()) is not None, "case is no difference on some file systems"
+    assert by_path(example.upper()) is not None, "case is no difference on some file systems"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +49,7 @@ def test_each_pattern_has_a_reason_and_finds_what_it_names(row: AutoExec) -> Non
     ],
 )
 def test_which_paths_run_by_themselves(path: str, pattern: str | None) -> None:
-    row = autoexec.by_path(path)
+    row = by_path(path)
     assert (row.pattern if row else None) == pattern
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jail.policy.check import lies_in
 from jail.policy.parse import parse
+from jail.policy.paths import beneath
 from jail.policy.value import Policy
 from support.installed import CHECKOUT
 
@@ -52,12 +52,12 @@ def test_nothing_of_the_person_is_given(overnight: Policy) -> None:
 
 @pytest.mark.parametrize("path", CREDENTIALS)
 def test_no_secret_is_given(path: str, overnight: Policy) -> None:
-    assert [folder for folder in overnight.system if lies_in(path, folder)] == []
+    assert [folder for folder in overnight.system if beneath(path, folder)] == []
 
 
 @pytest.mark.parametrize("path", NEEDED)
 def test_what_toolchains_need_is_given(path: str, overnight: Policy) -> None:
-    assert [folder for folder in overnight.system if lies_in(path, folder)]
+    assert [folder for folder in overnight.system if beneath(path, folder)]
 
 
 def test_no_entry_needs_another(overnight: Policy) -> None:
@@ -66,7 +66,7 @@ def test_no_entry_needs_another(overnight: Policy) -> None:
         path
         for path in overnight.system
         for folder in overnight.system
-        if path != folder and lies_in(path, folder)
+        if path != folder and beneath(path, folder)
     ]
     assert inner == []
 

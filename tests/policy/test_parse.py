@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from jail.errors import EXIT_USAGE, JailError, printable, report
 from jail.kernel.digest import sha256_hex
 from jail.policy import limits
-from jail.policy.check import PolicyFaults, lies_in, resolved
+from jail.policy.check import PolicyFaults, resolved
 from jail.policy.parse import parse
+from jail.policy.paths import beneath
 from jail.policy.value import LOSSES, Policy
 from support.installed import CHECKOUT
 
@@ -370,12 +371,12 @@ def test_any_document_is_a_policy_within_its_bounds_or_faults(document: dict[str
     if found is None:
         return
     for path in (*found.write, *found.read):
-        assert not lies_in(HOME, resolved(path, HOME))
+        assert not beneath(HOME, resolved(path, HOME))
         assert ".." not in path.split("/")
         assert not {"\0", "\n", "*"} & set(path)
     hidden = {resolved(path, HOME) for path in found.hide}
     given_paths = {resolved(path, HOME) for path in (*found.system, *found.write, *found.read)}
-    assert not any(lies_in(path, folder) for path in given_paths for folder in hidden)
+    assert not any(beneath(path, folder) for path in given_paths for folder in hidden)
     assert all(path.startswith("/") and path != "/" for path in found.system)
     assert "*" not in found.pass_names
     assert not {"LD_PRELOAD", "GIT_*", "PATH"} & set(found.pass_names)

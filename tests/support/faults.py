@@ -135,12 +135,13 @@ def points(trace: Iterable[Call], name: str, wanted: set[Call]) -> list[Call]:
 
 
 class Injected(NamedTuple):
-    """What a log says of its fault: the calls that failed, and whether the first was before the command's
-    exec.
+    """What a log says of its fault: the calls that failed, whether the first was before the command's exec,
+    and whether one was the supervisor's.
     """
 
     calls: tuple[str, ...]
     before_exec: bool
+    of_the_supervisor: bool
 
 
 def injected(log: Path) -> Injected:
@@ -148,4 +149,6 @@ def injected(log: Path) -> Injected:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     failed = [at for at, line in enumerate(lines) if "(INJECTED)" in line]
     go = next((at for at, line in enumerate(lines) if GO.search(line)), len(lines))
-    return Injected(tuple(lines[at] for at in failed), bool(failed) and failed[0] <= go)
+    supervisor = lines[0].split(" ", 1)[0]
+    mine = any(lines[at].startswith(f"{supervisor} ") for at in failed)
+    return Injected(tuple(lines[at] for at in failed), bool(failed) and failed[0] <= go, mine)

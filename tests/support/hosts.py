@@ -89,8 +89,6 @@ FACTS = Facts(
     ),
     identity=("Ada", "ada@example.org"),
     branch="main",
-    kernel="6.12.0",
-    machine="x86_64",
     landlock=6,
     landlock_lacks=(),
     namespaces=("user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jail.plan.paths import beneath, between, deepest, overlaps
+from jail.policy.paths import beneath, between, deepest, overlaps
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,8 @@ from jail.plan.paths import beneath, between, deepest, overlaps
         ("/src/repo-evil", "/src/repo", False),
         ("/src", "/src/repo", False),
         ("/anything", "/", True),
+        ("/", "/", True),
+        ("./in/the/workspace", "/", False),
     ],
 )
 def test_beneath(path: str, folder: str, answer: bool) -> None:

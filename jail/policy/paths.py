@@ -4,8 +4,8 @@ from jail.light import Iterable
 
 
 def beneath(path: str, folder: str) -> bool:
-    """Whether `path` is `folder` or lies in it."""
-    return folder in ("/", path) or path.startswith(folder + "/")
+    """Whether `path` is `folder` or lies in it; both without `.`, `..`, doubled and closing slashes."""
+    return path == folder or path.startswith(folder if folder == "/" else f"{folder}/")
 
 
 def overlaps(one: str, other: str) -> bool:
