@@ -208,6 +208,14 @@ class Terminal:
         if self._input is not None:
             self._input.close()
 
+    def __enter__(self) -> "Terminal":  # noqa: PYI034 - Self is not in jail.light
+        self.enter()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.restore(reset=failure[0] is not None)
+        self.close()
+
     def _attend(self) -> None:
         """Raw mode when in front; what the terminal is like then is what it goes back to, unless it is raw
         still.

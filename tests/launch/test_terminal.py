@@ -321,14 +321,11 @@ def test_a_terminal_for_output_alone_is_never_set(stack: ExitStack) -> None:
     _screen, slave = ptys(stack)
     before = termios.tcgetattr(slave)
     master, inner = ptys(stack)
-    part = Terminal(None, slave, os.dup(master))
-    part.enter()
-    part.interests()
-    assert part.timeout is None
-    assert termios.tcgetattr(slave) == before
-    assert not termios.tcgetattr(inner)[1] & termios.OPOST
-    part.restore()
-    part.close()
+    with Terminal(None, slave, os.dup(master)) as part:
+        part.interests()
+        assert part.timeout is None
+        assert termios.tcgetattr(slave) == before
+        assert not termios.tcgetattr(inner)[1] & termios.OPOST
     assert termios.tcgetattr(slave) == before
 
 
