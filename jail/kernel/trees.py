@@ -11,7 +11,7 @@ import stat
 
 from jail.kernel import files, walk
 from jail.kernel.digest import sha256
-from jail.light import Callable, Final, NamedTuple
+from jail.light import Callable, Final, NamedTuple, suppress
 
 DIGEST_BYTES: Final = 1 << 30
 """Content read for one digest, so that a sparse file of terabytes does not hold up the end of a run."""
@@ -20,6 +20,8 @@ REMOVE_STEPS: Final = 10_000_000
 """Names removed by one `remove_tree`: somebody who fills the tree as fast as it is emptied must not hold us
 for ever.
 """
+LOST_NAMES: Final = 100
+"""Special files named as lost by one copy."""
 
 _CHUNK: Final = 1 << 20
 """Bytes read at once: few system calls, little memory."""
@@ -186,3 +188,138 @@ def _feed(update: _Update, fd: int, most: int) -> int:
     finally:
         os.close(fd)
     return read
+
+
+class Bounds:
+    """What a copy may still take; it counts down, also in a copy that fails."""
+
+    __slots__ = ("bytes", "entries")
+
+    def __init__(self, most_bytes: int, most_entries: int) -> None:
+        self.bytes = most_bytes
+        self.entries = most_entries
+
+
+class TooLargeError(Exception):
+    """A tree that is past the bounds of a copy."""
+
+
+def copy(folder: int, name: str, new_folder: int, new: str, bounds: Bounds) -> tuple[str, ...]:
+    """Copy a file, symlink or whole tree that somebody may still be changing; returns the special files that
+    were not copied.
+
+    Permission bits without setuid, setgid and sticky; no owners, times, xattrs. Raises TooLargeError with the
+    copy half made.
+    """
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if not stat.S_ISDIR(mode):
+        return (name,) if _copied_entry(folder, name, new_folder, new, bounds) < 0 else ()
+    lost: list[str] = []
+    os.mkdir(new, 0o700, dir_fd=new_folder)
+    source = walk.open_own(folder, name, files.FOLDER)
+    target = os.open(new, files.FOLDER, dir_fd=new_folder)
+    depth = 0
+    try:
+        for here in walk.folders(source, regain=True):
+            if here.parent is not None:
+                target = _descended(target, depth - here.depth + 1, here.name)
+            depth = here.depth
+            bounds.entries -= len(here.entries)
+            for entry in here.entries:
+                if walk.kind_of(entry) == "folder":
+                    continue
+                size = _copied_entry(here.fd, entry.name, target, entry.name, bounds)
+                if size < 0 and len(lost) < LOST_NAMES:
+                    lost.append(here.join(entry.name))
+            if bounds.entries < 0 or not here.whole:
+                raise TooLargeError
+    finally:
+        os.close(source)
+        os.close(target)
+    return tuple(lost)
+
+
+def _descended(target: int, up: int, name: str) -> int:
+    """From one folder of the copy to the next in the order of the walk: `up` levels up, then into `name`,
+    made now.
+    """
+    for step in ("..",) * up:
+        target = _stepped(target, step)
+    # It exists when the walk met it twice: somebody moved it meanwhile.
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=target)
+    return _stepped(target, name)
+
+
+def _stepped(fd: int, name: str) -> int:
+    below = os.open(name, files.FOLDER, dir_fd=fd)
+    os.close(fd)
+    return below
+
+
+def _copied_entry(folder: int, name: str, target: int, new: str, bounds: Bounds) -> int:
+    """0 for what was copied and for what vanished; -1 for what cannot be copied."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            os.symlink(os.readlink(name, dir_fd=folder), new, dir_fd=target)
+            return 0
+        if not stat.S_ISREG(mode):
+            return -1
+        fd = walk.open_own(folder, name, files.FILE)
+    except FileNotFoundError:
+        return 0
+    except FileExistsError:
+        return -1
+    try:
+        return _content(fd, target, new, bounds)
+    finally:
+        os.close(fd)
+
+
+def _content(fd: int, target: int, new: str, bounds: Bounds) -> int:
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        return -1
+    # 512: the unit of st_blocks, whatever the file system (stat(3type)).
+    if min(found.st_size, found.st_blocks * 512) > bounds.bytes:
+        raise TooLargeError
+    try:
+        out = os.open(
+            new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=target
+        )
+    except FileExistsError:
+        return -1
+    try:
+        at = 0
+        while (at := _data(fd, at)) >= 0 and (chunk := os.pread(fd, _until_hole(fd, at), at)):
+            bounds.bytes -= len(chunk)
+            if bounds.bytes < 0:
+                raise TooLargeError
+            while chunk:
+                written = os.pwrite(out, chunk, at)
+                at, chunk = at + written, chunk[written:]
+        os.ftruncate(out, max(os.fstat(out).st_size, found.st_size))
+        os.fchmod(out, stat.S_IMODE(found.st_mode) & 0o777 | 0o400)
+    finally:
+        os.close(out)
+    return 0
+
+
+def _data(fd: int, at: int) -> int:
+    """Where data begins at or after `at`; -1 at the end (lseek(2), SEEK_DATA): holes cost nothing."""
+    try:
+        return os.lseek(fd, at, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return -1
+
+
+def _until_hole(fd: int, at: int) -> int:
+    try:
+        return min(_CHUNK, os.lseek(fd, at, os.SEEK_HOLE) - at)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return 0

@@ -13,7 +13,7 @@ import stat
 from itertools import islice
 
 from jail.kernel import files
-from jail.light import Callable, Final, Iterator, NamedTuple
+from jail.light import Callable, Final, Iterator, NamedTuple, suppress
 
 OPEN_LEVELS: Final = 32
 """Folders kept open on the way down: ordinary trees are walked without any `..`, and RLIMIT_NOFILE is never
@@ -27,6 +27,8 @@ FOLDER_ENTRIES: Final = 1_000_000
 """Names of one folder held in memory at once: about 200 MB."""
 DENIED: Final = 100
 """Paths of folders that could not be entered; a path costs what its folder is deep."""
+OWN_TRIES: Final = 4
+"""How often permission bits are given back to one name that somebody keeps closing."""
 
 _GONE: Final = frozenset([errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE])
 _UNREADABLE: Final = _GONE | {errno.EACCES, errno.EXDEV, errno.EIO}
@@ -92,12 +94,14 @@ def folders(
 ) -> Iterator[Folder]:
     """Every folder beneath and including `dirfd`, each before those in it.
 
-    `in_order`: names sorted by their bytes. `regain`: a folder whose owner took its own permission bits away
-    gets them back. A folder taken out of `folder.entries` by the one who asks is not entered.
+    `in_order`: names sorted by their bytes. `regain`: a folder of ours that cannot be listed or searched gets
+    our permission bits back; one that is not ours is `denied`. A folder taken out of `folder.entries` by the
+    one who asks is not entered.
     """
-    here: Folder | None = Folder(None, "", os.open(".", files.FOLDER, dir_fd=dirfd))
+    top = enter(dirfd, ".") if regain else os.open(".", files.FOLDER, dir_fd=dirfd)
+    here: Folder | None = Folder(None, "", top)
     levels: list[tuple[Folder, list[str]]] = []
-    enter = _enter_own if regain else _enter_across if cross_mounts else _enter
+    way_in = _enter_own if regain else _enter_across if cross_mounts else _enter
     try:
         while here is not None:
             here.list_entries(in_order=in_order)
@@ -108,7 +112,7 @@ def folders(
             levels.append((here, below))
             if len(levels) > OPEN_LEVELS + 1:
                 levels[-OPEN_LEVELS - 1][0].close()
-            here = _next(levels, enter)
+            here = _next(levels, way_in)
     finally:
         for level, _ in levels:
             level.close()
@@ -130,7 +134,7 @@ def kind_of(dirent: os.DirEntry[str]) -> str:
         return ""
 
 
-def _next(levels: list[tuple[Folder, list[str]]], enter: Callable[[int, str], int]) -> Folder | None:
+def _next(levels: list[tuple[Folder, list[str]]], way_in: Callable[[int, str], int]) -> Folder | None:
     while levels:
         level, names = levels[-1]
         if level.fd < 0:
@@ -139,7 +143,7 @@ def _next(levels: list[tuple[Folder, list[str]]], enter: Callable[[int, str], in
         while names:
             name = names.pop()
             try:
-                return Folder(level, name, enter(level.fd, name))
+                return Folder(level, name, way_in(level.fd, name))
             except OSError as error:
                 if error.errno not in _UNREADABLE:
                     raise
@@ -162,11 +166,59 @@ def _enter_across(folder: int, name: str) -> int:
 
 
 def _enter_own(folder: int, name: str) -> int:
-    fd = open_own(folder, name, files.FOLDER)
-    if os.fstat(fd).st_dev != os.fstat(folder).st_dev:
+    # Another mount is not ours to change, so it is found before any bit is given back.
+    if os.stat(name, dir_fd=folder, follow_symlinks=False).st_dev != os.fstat(folder).st_dev:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+    fd = enter(folder, name)
+    found = os.fstat(fd)
+    if found.st_dev != os.fstat(folder).st_dev:
         os.close(fd)
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+    if found.st_mode & 0o500 != 0o500:
+        regain_folder(fd)
     return fd
+
+
+def regain_folder(fd: int) -> bool:
+    """Give its owner's bits (u+rwx) back to the folder behind an fd; False where it is not ours to change."""
+    try:
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISDIR(mode):
+            return False
+        if mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | 0o700)
+    except OSError:
+        return False
+    return True
+
+
+def enter(folder: int, path: str, flags: int = files.FOLDER) -> int:
+    """Open `path` beneath `folder`, one component at a time and through no symlink; bits that are missing on
+    the way are given back by their owner, and only where the kernel refuses.
+
+    Raises PermissionError where they are not ours, or are taken away again as fast as they are given.
+    """
+    here = os.dup(folder)
+    try:
+        *above, last = path.split("/")
+        for part in above:
+            below = _enter_one(here, part, files.FOLDER)
+            os.close(here)
+            here = below
+        return _enter_one(here, last, flags)
+    finally:
+        os.close(here)
+
+
+def _enter_one(folder: int, name: str, flags: int) -> int:
+    for _ in range(OWN_TRIES):
+        try:
+            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        except PermissionError:
+            regain_folder(folder)
+        with suppress(PermissionError):
+            return open_own(folder, name, flags)
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
 
 
 def open_own(folder: int, name: str, flags: int) -> int:
@@ -181,7 +233,11 @@ def open_own(folder: int, name: str, flags: int) -> int:
         mode = os.fstat(held).st_mode
         wanted = 0o700 if stat.S_ISDIR(mode) else 0o400
         if (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and mode & wanted != wanted:
-            os.chmod(f"/proc/self/fd/{held}", stat.S_IMODE(mode) | wanted)
+            try:
+                os.chmod(f"/proc/self/fd/{held}", stat.S_IMODE(mode) | wanted)
+            except OSError as error:
+                # EPERM: not ours; EROFS: nobody's. What that leaves closed is closed.
+                raise PermissionError(errno.EACCES, f"{error.strerror}, chmod", name) from error
     finally:
         os.close(held)
     return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)

@@ -5,11 +5,12 @@ nested repositories included; sorted by path; bounded, and what goes past the bo
 A file that was moved as part of a folder keeps its change time: its folder is listed then where the table
 names the folder, else nothing is. What is asked of a name depends on its folders only through what each hands
 to those in it, and a path is built only for a row, so that a deep tree costs what a flat one costs.
+Everything that ran inside is dead by then: folders of ours that it closed are opened again to look into them.
 """
 
 import os
 
-from jail.kernel import trees, walk
+from jail.kernel import files, trees, walk
 from jail.kernel.digest import sha256_hex
 from jail.launch import freshgit
 from jail.light import Final, Iterator, NamedTuple
@@ -38,13 +39,15 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O
 
 class Changed(NamedTuple):
     """One changed thing: `path` in the workspace, `kind` as in jail.kernel.files ("more" for a row that only
-    counts), `reason`, `digest` of a regular file's content or a link's target, else "".
+    counts), `reason`, `digest` of a regular file's content or a link's target, else "". `offends`: a part of
+    a nested git dir (`path` "" is the workspace) that would make git run something, and should be moved away.
     """
 
     path: str
     kind: str
     reason: str
     digest: str
+    offends: bool = False
 
 
 class _Found(NamedTuple):
@@ -54,6 +57,7 @@ class _Found(NamedTuple):
     name: str
     kind: str
     reason: str
+    offends: bool = False
 
 
 class _Group(NamedTuple):
@@ -77,30 +81,36 @@ def auto_exec_changes(workspace_fd: int, since_ns: int, rows: int = ROWS) -> Ite
     """The files of the table of jail.plan.autoexec, and git dirs' parts that run, whose change time is
     `since_ns` or later.
 
+    What offends has a bound of its own, `rows` too, so that no number of other rows hides it.
     `since_ns`: ns since the epoch, taken from the file system of the workspace (time stamps are as coarse as
     a jiffy, so a clock reading of the launch must be taken some 10 ms early).
     """
-    listed = 0
+    listed = {True: 0, False: 0}
     more = 0
     left = DIGEST_BYTES
-    for found in _changes(workspace_fd, since_ns):
-        if listed >= rows:
+    denied: list[str] = []
+    for found in _changes(workspace_fd, since_ns, denied):
+        if listed[found.offends] >= rows:
             more += 1
             continue
-        listed += 1
+        listed[found.offends] += 1
         path = found.folder.join(found.name) if found.name else found.folder.path
         digest, read = _digest(found, left)
         left -= read
-        yield Changed(path, found.kind, found.reason, digest)
+        yield Changed(path, found.kind, found.reason, digest, found.offends)
+    if denied:
+        number = f"{len(denied)} or more" if len(denied) >= walk.DENIED else f"{len(denied)}"
+        yield Changed("", "more", f"folders that could not be entered, and were not looked at: {number}", "")
     if more:
         yield Changed("", "more", f"{more} more such files changed", "")
 
 
-def _changes(workspace_fd: int, since_ns: int) -> Iterator[_Found]:
+def _changes(workspace_fd: int, since_ns: int, denied: list[str]) -> Iterator[_Found]:
+    """What changed; at the end `denied` has the first folders that could not be entered."""
     levels: list[_Level] = []
     counts: dict[_Group, int] = {}
     looked = 0
-    for folder in walk.folders(workspace_fd, in_order=True):
+    for folder in walk.folders(workspace_fd, in_order=True, regain=True):
         del levels[folder.depth :]
         level = _level(levels[-1], folder) if levels else _Level(autoexec.TOP, None, 0)
         levels.append(level)
@@ -114,6 +124,7 @@ def _changes(workspace_fd: int, since_ns: int) -> Iterator[_Found]:
                 yield found
             else:
                 counts[level.group] = counts.get(level.group, 0) + 1
+    denied += folder.denied
     for group, count in counts.items():
         yield _Found(group.folder, "", "more", group.reason.format(count))
 
@@ -132,7 +143,7 @@ def _level(above: _Level, folder: walk.Folder) -> _Level:
 def _in_folder(folder: walk.Folder, within: autoexec.Within, since_ns: int) -> Iterator[tuple[_Found, bool]]:
     """What is new in one folder, and whether the table has it or a git dir makes it so."""
     names = {entry.name for entry in folder.entries}
-    git_dir = "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)
+    git_dir = freshgit.is_git_dir(names)
     for entry in folder.entries:
         reason = _reason(entry, within, git_dir=git_dir)
         if reason and _is_new(entry, since_ns):
@@ -156,11 +167,14 @@ def _of_git_dir(folder: walk.Folder, since_ns: int) -> Iterator[_Found]:
     """Parts of a git dir, whatever its name, that would make git run something and are new."""
     for path, reason in freshgit.offences(folder.fd):
         try:
-            found = os.stat(path, dir_fd=folder.fd, follow_symlinks=False)
+            found = os.stat(path or ".", dir_fd=folder.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
         except OSError:
+            yield _Found(folder, path, "special", reason, offends=True)
             continue
         if found.st_ctime_ns >= since_ns:
-            yield _Found(folder, path, "file", reason)
+            yield _Found(folder, path, files.kind(found.st_mode), reason, offends=True)
 
 
 def _is_new(entry: os.DirEntry[str], since_ns: int) -> bool:

@@ -158,7 +158,7 @@ def _state(environ: Mapping[str, str]) -> tuple[str, str]:
 
 def _who(folder: str) -> As:
     """The ids that a command would have here."""
-    uid, gid, _ = survey.who(survey.look(os.path.realpath(folder)))
+    uid, gid, _ = survey.who(places.look(os.path.realpath(folder)))
     return As(uid, gid, "", folder)
 
 

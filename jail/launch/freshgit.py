@@ -2,32 +2,50 @@
 
 Rule: a repository made inside is the agent's work and is delivered, as long as git, run in it by a person,
 would run nothing: its `config` has plain keys only (jail.launch.gitconfig), its `hooks` only `*.sample`
-files, and none of the files that redirect git exists. `info/exclude` may stay: `git init` makes one.
+files, and none of the files that redirect git exists. `info/exclude` may stay: `git init` makes one. A part
+that cannot be looked at gets our permission bits back, and where that fails it may not stay.
 """
 
+import errno
 import os
 import stat
+from itertools import islice
 
-from jail.kernel import files
+from jail.kernel import files, walk
 from jail.launch import gitconfig
-from jail.light import Final
+from jail.light import Collection, Final
 from jail.plan import protected
 
-HOOK_NAMES: Final = 1000
-"""Entries of a hooks folder that are judged one by one; a folder with more is taken whole."""
+HOOK_NAMES: Final = 200
+"""Entries of a hooks folder that are judged one by one; a folder with more is taken whole, unread: git makes
+some fifteen, and who makes thousands wants us to read them again and again.
+"""
 
+_NO_FOLDER: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _STAYS: Final = frozenset(["config", "hooks", "info/exclude"])
 WATCHED: Final = ("hooks", "info", "objects", "objects/info")
 """The folders of a git dir, beside itself, in which a name can appear that may not stay."""
+JUDGED: Final = frozenset(
+    [part for row in protected.PROTECTED if row.place != "workspace" for part in row.name.split("/")]
+)
+"""Names in a git dir made inside whose coming or changing is a reason to look; its index and objects are not.
+"""
+MAKE_A_GIT_DIR: Final = frozenset(["head", "objects", "refs", "commondir"])
 
 
 def offences(gitdir: int) -> list[tuple[str, str]]:
-    """What may not stay in the git dir behind an fd: (path relative to it, reason)."""
+    """What may not stay in the git dir behind an fd: (path relative to it, reason); path "" is the git dir
+    itself, which cannot be listed.
+    """
     found: list[tuple[str, str]] = []
     for place in ("commondir", "gitdir"):
         listings: dict[str, list[str]] = {}
         for folder in protected.folders(place):
-            names = _names(gitdir, folder)
+            try:
+                names = _names(gitdir, folder)
+            except OSError:
+                found.append((folder, "a part of a git dir that cannot be looked at"))
+                continue
             if names is None:
                 found.append((folder, "a symlink as part of a git dir leads git elsewhere"))
             else:
@@ -43,17 +61,25 @@ def offences(gitdir: int) -> list[tuple[str, str]]:
 
 
 def _names(gitdir: int, folder: str) -> list[str] | None:
-    """The names in a folder beneath the git dir; [] when there is none, None when it is a symlink itself."""
+    """The names in a folder beneath the git dir; [] when there is none, None when it is a symlink itself.
+    Raises OSError where there may be one that cannot be listed.
+    """
     try:
-        fd = files.openat2(
-            gitdir, folder or ".", files.FOLDER, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
-        )
-    except OSError:
+        fd = walk.enter(gitdir, folder or ".")
+    except OSError as error:
+        if error.errno not in _NO_FOLDER:
+            raise
         return None if _is_link(gitdir, folder) else []
     try:
+        walk.regain_folder(fd)
         return os.listdir(fd)
     finally:
         os.close(fd)
+
+
+def is_git_dir(names: Collection[str]) -> bool:
+    """Whether git would take a folder with these names for a git dir."""
+    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
 
 
 def _is_link(gitdir: int, path: str) -> bool:
@@ -87,20 +113,21 @@ def _of_config(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
 
 def _of_hooks(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
     try:
-        fd = os.open(path, files.FOLDER, dir_fd=gitdir)
+        fd = walk.enter(gitdir, path)
     except FileNotFoundError:
         return []
     except OSError:
         return [(path, reason)]
     try:
         with os.scandir(fd) as found:
+            entries = list(islice(found, HOOK_NAMES + 1))
+            if len(entries) > HOOK_NAMES:
+                return [(path, reason)]
             wrong = [
                 entry.name
-                for entry in found
+                for entry in entries
                 if not (entry.name.endswith(".sample") and entry.is_file(follow_symlinks=False))
             ]
     finally:
         os.close(fd)
-    if len(wrong) > HOOK_NAMES:
-        return [(path, reason)]
     return [(f"{path}/{name}", reason) for name in wrong]

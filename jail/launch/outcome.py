@@ -1,12 +1,14 @@
 """How a run ended, in the words of the exit code, of `--status-file` and of the ledger."""
 
+import errno
 import os
+import stat
 
 from jail.errors import EXIT_JAIL, EXIT_SIGNAL_BASE, JailError
 from jail.kernel import files
+from jail.launch import places
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple, suppress
-from jail.policy.paths import beneath
 
 EXITED: Final = "exited"
 KILLED: Final = "killed by a signal"
@@ -46,14 +48,13 @@ class StatusFile:
         folder, _, self._name = os.path.abspath(path).rpartition("/")
         root = os.path.realpath(workspace or ".")
         try:
-            if beneath(folder, root):
-                # A command that ran earlier may have put a link on the way.
-                top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-                flags, resolve = os.O_PATH | os.O_DIRECTORY, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
-                self._folder = files.openat2(top, folder[len(root) :].strip("/") or ".", flags, resolve)
-                os.close(top)
-            else:
-                self._folder = os.open(folder or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            if places.strays(folder, root):
+                # A command that ran earlier may have put that link there.
+                raise OSError(errno.ELOOP, "a link in the workspace leads out of it")
+            flags = os.O_PATH | os.O_DIRECTORY
+            self._folder = files.openat2(
+                -1, os.path.realpath(folder or "/"), flags, files.RESOLVE_NO_SYMLINKS
+            )
         except OSError as error:
             raise self._failure(error) from error
         # What an earlier run said must not be taken for the word of this one, should we be killed.
@@ -66,7 +67,7 @@ class StatusFile:
             hint="name a file in a folder that is there, that you may write, and that no link leads to",
         )
 
-    def write(self, outcome: Outcome, session: str) -> None:
+    def write(self, outcome: Outcome, session: str, *, retry: bool = True) -> None:
         """Write the outcome as one JSON object; the file is replaced whole. Raises JailError."""
         fields = {
             "code": outcome.code,
@@ -84,6 +85,15 @@ class StatusFile:
             finally:
                 os.close(fd)
             os.replace(partial, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except PermissionError as error:
+            if retry:
+                # A command may close its folder as its last act; it is the caller's, who gets it back.
+                with suppress(OSError):
+                    mode = os.fstat(self._folder).st_mode
+                    os.chmod(f"/proc/self/fd/{self._folder}", stat.S_IMODE(mode) | 0o300)
+                self.write(outcome, session, retry=False)
+                return
+            raise self._failure(error) from error
         except OSError as error:
             with suppress(OSError):
                 os.unlink(partial, dir_fd=self._folder)

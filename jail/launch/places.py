@@ -7,8 +7,11 @@ nothing.
 
 import os
 
+from jail.kernel import files
 from jail.ledger.place import state_folder
 from jail.light import Final, Mapping, NamedTuple
+from jail.plan.facts import Place
+from jail.policy.paths import beneath
 
 CREDENTIALS: Final = (
     ".ssh",
@@ -175,3 +178,35 @@ def credentials(home: str) -> tuple[str, ...]:
     """Canonical paths of the table's places that exist."""
     named = [*(f"{home}/{name}" for name in CREDENTIALS), *SYSTEM_CREDENTIALS]
     return tuple(dict.fromkeys(os.path.realpath(path) for path in named if os.path.lexists(path)))
+
+
+def strays(given: str, workspace: str) -> bool:
+    """Whether `given` enters the workspace, under whatever name, and a link in it then leads out again."""
+    here = "/"
+    for name in given.split("/"):
+        there = os.path.realpath(os.path.join(here, name))
+        if beneath(here, workspace) and not beneath(there, workspace):
+            return name != ".."
+        here = there
+    return False
+
+
+def look(given: str, known: dict[str, str] | None = None) -> Place:
+    """What is at an absolute path, each symlink resolved. `known`: folders resolved before; added to."""
+    head, _, name = given.rpartition("/")
+    known = {} if known is None else known
+    folder = known.get(head) or known.setdefault(head, os.path.realpath(head or "/"))
+    path = f"{folder.rstrip('/')}/{name}" if name else "/"
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return Place(given, path, "absent", "")
+    kind = files.kind(found.st_mode)
+    real = path
+    if kind == "symlink":
+        real = os.path.realpath(path)
+        try:
+            found = os.lstat(real)
+        except OSError:
+            return Place(given, path, kind, "")
+    return Place(given, path, kind, real, files.kind(found.st_mode), found.st_dev, found.st_ino, found.st_uid)

@@ -9,11 +9,14 @@ import os
 
 from jail.light import Callable
 from jail.plan.facts import Place
+from jail.policy.paths import beneath
 
 
-def needed(command: str, path: tuple[Place, ...], look: "Callable[[str], Place]") -> list[Place]:
+def needed(
+    command: str, path: tuple[Place, ...], workspace: str, look: "Callable[[str], Place]"
+) -> list[Place]:
     """Places to give beside the PATH folders; `given` says why. None for what lies in one itself."""
-    found = _find(command, path)
+    found = _find(command, path, workspace)
     if not found:
         return []
     real = os.path.realpath(found)
@@ -26,13 +29,15 @@ def needed(command: str, path: tuple[Place, ...], look: "Callable[[str], Place]"
     return [look(environment)._replace(given=why), *_interpreter(environment, why, look)]
 
 
-def _find(command: str, path: tuple[Place, ...]) -> str:
+def _find(command: str, path: tuple[Place, ...], workspace: str) -> str:
     if "/" in command:
         return ""
     for place in path:
         candidate = f"{place.real}/{command}"
-        if place.real_kind == "folder" and os.access(candidate, os.X_OK):
-            return candidate
+        if place.strays or place.real_kind != "folder":
+            continue
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return "" if beneath(place.real, workspace) else candidate
     return ""
 
 

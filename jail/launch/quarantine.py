@@ -28,21 +28,27 @@ not relayed.
 """
 COPY_BYTES: Final = 2 << 30
 COPY_ENTRIES: Final = 200_000
-"""What is copied at the end; larger things stay in the workspace under their neutral name."""
+"""What is copied across file systems in one run, all pieces together and holes not counted; what goes past it
+stays in the workspace under its neutral name.
+"""
+HELD: Final = 64
+"""Folders kept open for pieces that stay in the workspace until the end, and as many for pieces that are to
+be removed there: past it a piece is removed at once as far as LIVE_REMOVALS goes, and counted, so that nobody
+makes us run out of file descriptors.
+"""
+RENAME_TRIES: Final = 4
+"""How often a folder is opened again that somebody closes to keep a name in it."""
 DIGEST_BYTES: Final = 1 << 30
 """Content read for all digests of one run, some seconds; past it a digest is of a beginning only."""
 LIVE_REMOVALS: Final = 1000
-LOST_NAMES: Final = 100
-
-_CHUNK: Final = 1 << 20
 
 
 class Taken(NamedTuple):
     """One thing taken away. `kind` as in jail.kernel.files.kind.
 
     `how`: "moved" or "copied" into the quarantine as `kept`; "left" in its folder under the neutral name
-    `kept`, too large to copy; "counted": removed, the quarantine was full; "stuck": the kernel refused,
-    `kept` says why. `lost`: sockets, pipes and devices that no copy can hold.
+    `kept`, not copied (too large, or an error); "counted": removed, the quarantine was full; "stuck": the
+    kernel refused, `kept` says why. `lost`: sockets, pipes and devices that no copy can hold.
     """
 
     kind: str
@@ -63,6 +69,9 @@ class Quarantine:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._next = 0
+        self._kept = 0
+        self._spent_bytes = 0
+        self._spent_entries = 0
         self._left: list[_Left] = []
         self._doomed: list[tuple[int, str]] = []
         self._unread = DIGEST_BYTES
@@ -70,25 +79,27 @@ class Quarantine:
 
     def take(self, folder: int, name: str, label: str) -> Taken | None:
         """Take away whatever stands under `name` in `folder`; None when there is nothing. `label` ends the
-        name it is kept under.
+        name it is kept under. No error of the kernel ends the run: what it refuses is "stuck".
         """
-        try:
-            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-        except FileNotFoundError:
-            return None
+        kind = "special"
         self._next += 1
         slot = f"{self._next:04d}-{label.replace('/', '_')}"
         try:
+            kind = files.kind(_look(folder, name).st_mode)
             taken = self._moved(folder, name, slot)
         except OSError as error:
             if error.errno == errno.ENOENT:
                 return None
-            return Taken(files.kind(mode), "stuck", f"{error}")
-        if self._next > KEPT and taken.how in ("moved", "copied"):
-            self.counted += 1
-            self._remove(self._fd, slot)
-            return taken._replace(how="counted", kept="")
+            return Taken(kind, "stuck", f"{error}")
+        if taken.how == "moved" and self._kept >= KEPT:
+            return self._count(taken.kind, self._fd, slot)
+        self._kept += taken.how != "counted"
         return taken
+
+    def _count(self, kind: str, folder: int, name: str) -> Taken:
+        self.counted += 1
+        self._remove(folder, name)
+        return Taken(kind, "counted", "")
 
     def _moved(self, folder: int, name: str, slot: str) -> Taken:
         try:
@@ -101,50 +112,81 @@ class Quarantine:
                 raise
         neutral = f".jail-swept-{os.urandom(8).hex()}"
         _rename(folder, name, folder, neutral)
-        return self._copied(_Left(os.dup(folder), neutral, slot), LIVE_BYTES, LIVE_ENTRIES)
+        # From here on the name is free, so what fails now leaves the piece under the neutral one.
+        kind = files.kind(_look(folder, neutral).st_mode)
+        if self._kept >= KEPT:
+            return self._count(kind, folder, neutral)
+        taken = self._copied(_Left(folder, neutral, slot), kind, LIVE_BYTES, LIVE_ENTRIES)
+        if taken.how == "left":
+            if len(self._left) >= HELD:
+                return self._count(kind, folder, neutral)
+            try:
+                self._left.append(_Left(os.dup(folder), neutral, slot))
+            except OSError:
+                return self._count(kind, folder, neutral)
+        return taken
 
-    def _copied(self, left: _Left, most_bytes: int, most_entries: int) -> Taken:
-        kind = files.kind(os.stat(left.name, dir_fd=left.folder, follow_symlinks=False).st_mode)
+    def _copied(self, left: _Left, kind: str, most_bytes: int, most_entries: int) -> Taken:
+        bytes_left = max(0, min(most_bytes, COPY_BYTES - self._spent_bytes))
+        entries_left = max(0, min(most_entries, COPY_ENTRIES - self._spent_entries))
+        bounds = trees.Bounds(bytes_left, entries_left)
         try:
-            lost = copy(left.folder, left.name, self._fd, left.slot, most_bytes, most_entries)
-        except TooLargeError:
+            lost = trees.copy(left.folder, left.name, self._fd, left.slot, bounds)
+        except FileNotFoundError:
             self._remove(self._fd, left.slot)
-            self._left.append(left)
+            return Taken("absent", "counted", "")
+        except (trees.TooLargeError, OSError):
+            self._remove(self._fd, left.slot)
             return Taken(kind, "left", left.name)
+        finally:
+            self._spent_bytes += bytes_left - bounds.bytes
+            self._spent_entries += entries_left - bounds.entries
         self._remove(left.folder, left.name)
-        os.close(left.folder)
         return Taken(kind, "copied", left.slot, lost)
 
     def _remove(self, folder: int, name: str) -> None:
         try:
             trees.remove_tree(folder, name, LIVE_REMOVALS)
         except OSError:
-            self._doomed.append((os.dup(folder), name))
+            if folder == self._fd:
+                self._doomed.append((folder, name))
+            elif sum(held != self._fd for held, _ in self._doomed) < HELD:
+                with suppress(OSError):
+                    self._doomed.append((os.dup(folder), name))
 
     def finish(self) -> dict[str, Taken]:
         """Once all that ran inside is dead: copy what was left, remove what was to go. By neutral name, what
-        became of it.
+        became of it. An error in one piece leaves that piece.
         """
         became: dict[str, Taken] = {}
         waiting, self._left = self._left, []
         for left in waiting:
             try:
-                became[left.name] = self._copied(left, COPY_BYTES, COPY_ENTRIES)
+                kind = files.kind(_look(left.folder, left.name).st_mode)
+                became[left.name] = self._copied(left, kind, COPY_BYTES, COPY_ENTRIES)
             except FileNotFoundError:
                 became[left.name] = Taken("absent", "counted", "")
-        for folder, name in self._doomed:
-            trees.remove_tree(folder, name)
-            os.close(folder)
-        self._doomed.clear()
-        for left in self._left:
-            os.close(left.folder)
-        self._left.clear()
+            except OSError:
+                became[left.name] = Taken("special", "left", left.name)
+        doomed, self._doomed = self._doomed, []
+        for folder, name in doomed:
+            with suppress(OSError):
+                trees.remove_tree(folder, name)
+        for folder in (*(left.folder for left in waiting), *(folder for folder, _ in doomed)):
+            if folder != self._fd:
+                os.close(folder)
         return became
 
     def digest(self, taken: Taken) -> trees.Digest:
         """The digest of a piece that was moved or copied: of a file's content, a folder's tree, a symlink's
-        target.
+        target; "" where it has none or cannot be read.
         """
+        try:
+            return self._digest(taken)
+        except OSError:
+            return trees.Digest("", complete=False, read=0)
+
+    def _digest(self, taken: Taken) -> trees.Digest:
         if taken.kind == "symlink":
             target = os.readlink(taken.kept, dir_fd=self._fd)
             return trees.Digest(sha256_hex(os.fsencode(target)), complete=True, read=0)
@@ -160,123 +202,26 @@ class Quarantine:
 
 
 def _rename(folder: int, name: str, new_folder: int, new: str) -> None:
-    """RENAME_NOREPLACE; a folder that its owner made read-only gets its bits back first (its `..` must be
-    written).
+    """RENAME_NOREPLACE; where its owner closed the folder above, or the folder that is moved (its `..` must
+    be written), that gets its bits back first.
     """
+    for last in (False,) * (RENAME_TRIES - 1) + (True,):
+        try:
+            return files.rename_noreplace(folder, name, new_folder, new)
+        except OSError as error:
+            if last or error.errno not in (errno.EACCES, errno.EPERM):
+                raise
+        if stat.S_ISDIR(_look(folder, name).st_mode):
+            with suppress(PermissionError):
+                os.close(walk.open_own(folder, name, files.FOLDER))
+        walk.regain_folder(folder)
+    return None
+
+
+def _look(folder: int, name: str) -> os.stat_result:
+    """lstat, in a folder that may have lost its bits."""
     try:
-        files.rename_noreplace(folder, name, new_folder, new)
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM) or not _is_folder(folder, name):
-            raise
-        os.close(walk.open_own(folder, name, files.FOLDER))
-        files.rename_noreplace(folder, name, new_folder, new)
-
-
-def _is_folder(folder: int, name: str) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-
-
-class TooLargeError(Exception):
-    """A tree that is past the bounds of a copy."""
-
-
-def copy(
-    folder: int, name: str, new_folder: int, new: str, most_bytes: int, most_entries: int
-) -> tuple[str, ...]:
-    """Copy a file, symlink or whole tree that somebody may still be changing; returns the special files that
-    were not copied.
-
-    Permission bits without setuid, setgid and sticky; no owners, times, xattrs. Raises TooLargeError with the
-    copy half made.
-    """
-    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    if not stat.S_ISDIR(mode):
-        return (name,) if _copied_entry(folder, name, new_folder, new, most_bytes) < 0 else ()
-    lost: list[str] = []
-    os.mkdir(new, 0o700, dir_fd=new_folder)
-    source = walk.open_own(folder, name, files.FOLDER)
-    target = os.open(new, files.FOLDER, dir_fd=new_folder)
-    depth = 0
-    try:
-        for here in walk.folders(source, regain=True):
-            if here.parent is not None:
-                target = _descended(target, depth - here.depth + 1, here.name)
-            depth = here.depth
-            most_entries -= len(here.entries)
-            for entry in here.entries:
-                if walk.kind_of(entry) == "folder":
-                    continue
-                size = _copied_entry(here.fd, entry.name, target, entry.name, most_bytes)
-                most_bytes -= max(size, 0)
-                if size < 0 and len(lost) < LOST_NAMES:
-                    lost.append(here.join(entry.name))
-            if most_entries < 0 or not here.whole:
-                raise TooLargeError
-    finally:
-        os.close(source)
-        os.close(target)
-    return tuple(lost)
-
-
-def _descended(target: int, up: int, name: str) -> int:
-    """From one folder of the copy to the next in the order of the walk: `up` levels up, then into `name`,
-    made now.
-    """
-    for step in ("..",) * up:
-        target = _stepped(target, step)
-    # It exists when the walk met it twice: somebody moved it meanwhile.
-    with suppress(FileExistsError):
-        os.mkdir(name, 0o700, dir_fd=target)
-    return _stepped(target, name)
-
-
-def _stepped(fd: int, name: str) -> int:
-    below = os.open(name, files.FOLDER, dir_fd=fd)
-    os.close(fd)
-    return below
-
-
-def _copied_entry(folder: int, name: str, target: int, new: str, most: int) -> int:
-    """Bytes copied; 0 for what vanished; -1 for what cannot be copied."""
-    try:
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-        if stat.S_ISLNK(mode):
-            os.symlink(os.readlink(name, dir_fd=folder), new, dir_fd=target)
-            return 0
-        if not stat.S_ISREG(mode):
-            return -1
-        fd = walk.open_own(folder, name, files.FILE)
-    except FileNotFoundError:
-        return 0
-    except FileExistsError:
-        return -1
-    try:
-        return _content(fd, target, new, most)
-    finally:
-        os.close(fd)
-
-
-def _content(fd: int, target: int, new: str, most: int) -> int:
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        return -1
-    if found.st_size > most:
-        raise TooLargeError
-    try:
-        out = os.open(
-            new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=target
-        )
-    except FileExistsError:
-        return -1
-    copied = 0
-    try:
-        while chunk := os.pread(fd, _CHUNK, copied):
-            copied += len(chunk)
-            if copied > most:
-                raise TooLargeError
-            while chunk:
-                chunk = chunk[os.write(out, chunk) :]
-        os.fchmod(out, stat.S_IMODE(found.st_mode) & 0o777 | 0o400)
-    finally:
-        os.close(out)
-    return copied
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except PermissionError:
+        walk.regain_folder(folder)
+    return os.stat(name, dir_fd=folder, follow_symlinks=False)

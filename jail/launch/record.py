@@ -10,9 +10,9 @@ import sys
 import time
 
 from jail import __version__
-from jail.errors import say
+from jail.errors import JailError, say
 from jail.kernel import files, trees
-from jail.launch import changes, probes, sweep, watchlist
+from jail.launch import changes, probes, quarantine, sweep, watchlist
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
@@ -27,6 +27,9 @@ MESSAGES: Final = 200
 """Most messages that wait; the ledger has them all."""
 LAST_WORDS_MS: Final = 500
 """How long the end waits for a reader of messages, for each of them."""
+NESTED: Final = "swept-nested"
+"""Folder of the session for parts of nested repositories that would make git run something."""
+_WITHIN: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
 TIME_STAMP_SLACK: Final = 20_000_000
 """Nanoseconds by which a file's change time may lag behind the clock: it is as coarse as the kernel's tick.
 """
@@ -48,7 +51,9 @@ class Record:
         self._restored: dict[str, str] = {}
         self._messages: list[str] = []
         self._at_once = True
+        self._trees: list[tuple[str, int]] = []
         self.swept = 0
+        self.standing: list[str] = []
         self.ledger = Ledger.create(session.folder, session.id)
 
     def start(self) -> None:
@@ -71,17 +76,28 @@ class Record:
             workspace=self._plan.workspace,
             pid=os.getpid(),
         )
-        self._watch = sweep.Watch(self._watched, self._quarantine())
+        # Opened now: at the end the command may have closed its folders, or put others in their place.
+        self._trees = [
+            (step.target, os.open(step.target, files.FOLDER))
+            for step in self._plan.steps
+            if step.verb == "bind" and "rw" in step.options and os.path.isdir(step.target)
+        ]
+        self._watch = sweep.Watch(self._watched, self._folder(QUARANTINE))
         self._watch.also(
             os.path.dirname(step.target)
             for step in self._plan.steps
             if step.verb == "protect" and step.source
         )
 
-    def _quarantine(self) -> int:
-        folder = f"{self._session.folder}/{QUARANTINE}"
+    def _folder(self, name: str) -> int:
+        folder = f"{self._session.folder}/{name}"
         os.mkdir(folder, 0o700)
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return os.open(folder, files.FOLDER)
+
+    @property
+    def blind(self) -> bool:
+        """The kernel gave no more watches: what is made is found by looking again and again."""
+        return self._watch is not None and self._watch.blind
 
     def fileno(self) -> int:
         """The fd that is readable when something was made where nothing may be; -1: nothing is watched."""
@@ -129,7 +145,7 @@ class Record:
             return False
         for item in self._watch.handle():
             self._write_swept(item)
-            self.swept += 1
+            self.swept += item.taken.how in ("moved", "copied")
             self._tell(f"{item.path}: made inside, and protected ({item.reason}): {self._fate(item)}")
         stirred, self._watch.stirred = self._watch.stirred, False
         return stirred
@@ -158,31 +174,71 @@ class Record:
         if self._watch is not None:
             self._watch.stop()
 
-    def clear(self) -> None:
-        """The run failed, perhaps because nothing can be recorded any more: what was made is still moved."""
-        if self._watch is not None:
-            with suppress(OSError):
-                self._watch.finish()
-
     def finish(self) -> None:
-        """Everything inside is dead: the last look, and the files that the host may run later."""
+        """Everything inside is dead: the last look, and the files that the host may run later.
+
+        Each part is done whatever became of the others; the first failure is raised afterwards (OSError,
+        JailError).
+        """
+        problem: Exception | None = None
+        for part in (self._last_look, self._compare_restored, self._list_changes):
+            try:
+                part()
+            except (OSError, JailError) as error:
+                problem = problem or error
+        if problem is not None:
+            raise problem
+
+    def _last_look(self) -> None:
         if self._watch is None:
             return
         for item in self._watch.finish():
+            if item.taken.how == "stuck":
+                self.standing.append(item.path)
             self._write_swept(item)
-        self._compare_restored()
-        root = files.open_path(self._plan.workspace)
-        try:
-            readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
-        finally:
-            os.close(root)
-        try:
-            for changed in changes.auto_exec_changes(readable, self._started):
-                self.ledger.append(
-                    "changed", path=changed.path, kind=changed.reason, digest=changed.digest or None
-                )
-        finally:
-            os.close(readable)
+
+    def _list_changes(self) -> None:
+        """Files that run by themselves, new or changed; what makes git run something is moved away too."""
+        nested: list[tuple[int, str, changes.Changed]] = []
+        for path, tree in self._trees:
+            for changed in changes.auto_exec_changes(tree, self._started):
+                shown = changed.path if path == self._plan.workspace else f"{path}/{changed.path}"
+                digest = changed.digest or None
+                self.ledger.append("changed", path=shown, kind=changed.reason, digest=digest)
+                if changed.offends:
+                    nested.append((tree, path, changed))
+        if nested:
+            self._take_nested(nested)
+
+    def _take_nested(self, found: "list[tuple[int, str, changes.Changed]]") -> None:
+        keeper = quarantine.Quarantine(self._folder(NESTED))
+        for tree, path, changed in found:
+            folder, _, name = changed.path.rpartition("/")
+            where = files.openat2(tree, folder or ".", files.FOLDER, _WITHIN)
+            try:
+                taken = keeper.take(where, name, name)
+            finally:
+                os.close(where)
+            if taken is None:
+                continue
+            moved = taken.how in ("moved", "copied")
+            place = f"{NESTED}/{taken.kept}" if moved else None
+            self.ledger.append(
+                "swept",
+                path=f"{path}/{changed.path}",
+                kind=taken.kind,
+                digest=changed.digest or None,
+                moved_to=place,
+                why_not=None if moved else f"{taken.how} {taken.kept}".rstrip(),
+            )
+            self._count(f"{path}/{changed.path}", moved=moved)
+            self._tell(f"{path}/{changed.path}: {changed.reason}: {place or taken.how}")
+
+    def _count(self, path: str, *, moved: bool) -> None:
+        if moved:
+            self.swept += 1
+        else:
+            self.standing.append(path)
 
     def _compare_restored(self) -> None:
         """A file opened while its protection was away can be written through that fd later: the last digest

@@ -13,7 +13,7 @@ from jail.launch import keeper, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.supervise import Supervisor
 from jail.ledger.place import Session, new_session
-from jail.light import TYPE_CHECKING, Mapping, NamedTuple, signal
+from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple, signal
 from jail.plan.build import build
 from jail.plan.steps import Plan
 from jail.policy.load import load
@@ -135,9 +135,15 @@ def _show_losses(prepared: Prepared) -> None:
         say(f"without {', '.join(names)}, which policy {prepared.policy.name} accepts: see `jail plan`")
 
 
-def _of_error(error: JailError) -> Outcome:
+def _of_error(error: BaseException) -> Outcome:
+    if not isinstance(error, JailError):
+        return Outcome(EXIT_JAIL, outcome.FAILED, 0, str(error) or type(error).__name__)
     reason = outcome.REFUSED if error.code == EXIT_CANNOT_ISOLATE else outcome.FAILED
     return Outcome(error.code, reason, 0, error.message)
+
+
+SHOWN: Final = 5
+"""Paths named in one line; the ledger has them all."""
 
 
 def _supervised(prepared: Prepared, session: Session) -> Outcome:
@@ -145,20 +151,33 @@ def _supervised(prepared: Prepared, session: Session) -> Outcome:
     cached = prepared.own.cache
     built_from = keeper.BuiltFrom(_loopback(cached), filters.compiled(cached), prepared.identities)
     supervisor = Supervisor(prepared.plan, built_from)
-    found: Outcome | None = None
+    failure: BaseException | None = None
     try:
         found = supervisor.run(lambda: _opened(prepared, session))
-        if supervisor.record is not None:
-            supervisor.record.finish()
-    except JailError as error:
-        found = _of_error(error)
-        if supervisor.record is not None:
-            supervisor.record.clear()
-        raise
-    finally:
-        if found is not None and supervisor.record is not None:
-            supervisor.record.end(found)
+    except BaseException as error:  # noqa: BLE001 - raised again below, once the end is recorded
+        failure, found = error, _of_error(error)
+    if supervisor.record is not None:
+        try:
+            found = _recorded(supervisor.record, found)
+        except (OSError, JailError) as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
     _summarise(found, supervisor.record, session)
+    return found
+
+
+def _recorded(record: "Record", found: Outcome) -> Outcome:
+    """The last look and the last entry; a protected thing that still stands is no success."""
+    try:
+        record.finish()
+    except (OSError, JailError) as error:
+        record.end(_of_error(error) if found.code == 0 else found)
+        raise
+    if record.standing and found.code == 0:
+        detail = f"protected, and still there: {', '.join(record.standing[:SHOWN])}"
+        found = found._replace(code=EXIT_JAIL, reason=outcome.FAILED, detail=detail)
+    record.end(found)
     return found
 
 

@@ -10,7 +10,7 @@ import os
 import stat
 
 from jail.errors import bug
-from jail.kernel import files, mounts, namespaces, netlink
+from jail.kernel import files, libc, mounts, namespaces, netlink
 from jail.light import Callable, Final
 from jail.plan.inside import ABSENT, EMPTY_FILE, EMPTY_FOLDER
 from jail.plan.steps import Plan, Step
@@ -264,6 +264,18 @@ def _mask(build: Build, step: Step) -> None:
     os.close(place)
 
 
+def _quota(build: Build, step: Step) -> None:
+    """A limit of a kernel resource for the processes inside (namespaces(7), /proc/sys/user)."""
+    fd = build.inside(step.target, os.O_WRONLY)
+    try:
+        files.require_procfs(fd, step.target)
+        os.write(fd, step.options[0].encode())
+    except OSError as error:
+        raise libc.KernelError(error.errno or 0, f"write({step.target}, {step.options[0]})") from error
+    finally:
+        os.close(fd)
+
+
 def _folder(build: Build, step: Step) -> None:
     """An empty folder."""
     os.close(files.make_folders(build.root, step.target))
@@ -314,6 +326,7 @@ TABLE: Final[dict[str, Callable[[Build, Step], None]]] = {
     "proc": _proc,
     "mask": _mask,
     "folder": _folder,
+    "quota": _quota,
     "freeze": _freeze,
     "devpts": _devpts,
     "pivot": _pivot,

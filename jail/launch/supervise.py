@@ -47,6 +47,8 @@ loop.
 """
 DELIVERY: Final = 3.0
 """Seconds that the last output may wait for its reader once the run was told to end."""
+BLIND: Final = 0.05
+"""Seconds between two looks for protected names, once the kernel has no more watches for us."""
 GRACE: Final = 10.0
 """Seconds between SIGTERM and the end of everything, once the time of the command is over."""
 FOR_GROUP: Final = (
@@ -122,6 +124,8 @@ class Supervisor:
             for fd, mask in poller.poll(timeout):
                 if not self._handle(record, fd, mask):
                     return
+            if record.blind:
+                record.take_away()
             self._check_time(record)
 
     def _interests(self, record: "Record") -> tuple[dict[int, int], float | None]:
@@ -134,6 +138,8 @@ class Supervisor:
                 wanted[fd] = wanted.get(fd, 0) | mask
             if part.timeout is not None:
                 waits.append(part.timeout)
+        if record.blind:
+            waits.append(BLIND)
         return wanted, max(0.0, min(waits)) * 1000 + 1 if waits else None
 
     def _handle(self, record: "Record", fd: int, mask: int) -> bool:

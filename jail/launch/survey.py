@@ -11,10 +11,10 @@ import resource
 
 from jail.errors import JailError
 from jail.kernel import files, landlock, libc
-from jail.launch import endpoints, gitidentity, places, program
-from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
-from jail.plan import inside, protected
-from jail.plan.facts import Facts, Guarded, Place, Repository
+from jail.launch import endpoints, gitidentity, guarded, places, program
+from jail.light import TYPE_CHECKING, Final, Iterator, Mapping, NamedTuple, suppress
+from jail.plan import inside
+from jail.plan.facts import Facts, Place, Repository
 from jail.plan.workspace import is_reserved, refuse_workspace
 from jail.policy.paths import beneath, between
 from jail.policy.value import Policy
@@ -42,29 +42,36 @@ def survey(
     policy: Policy, caller: Caller, own: places.Own, command: str
 ) -> tuple[Facts, dict[str, files.Identity]]:
     """The facts of this run, and the inode of each place that may be given."""
-    workspace = look(caller.workspace)
+    workspace = places.look(caller.workspace)
     uid, gid, idmap_from = who(workspace)
-    write = tuple(look(_rule(path, caller, workspace.real)) for path in policy.write)
-    path = tuple(_path_entry(entry) for entry in caller.environ.get("PATH", "").split(":"))
+
+    def place_of(text: str) -> Place:
+        given = _rule(text, caller, workspace.real)
+        return places.look(given)._replace(strays=places.strays(given, workspace.real))
+
+    write = tuple(map(place_of, policy.write))
+    entries = caller.environ.get("PATH", "").split(":")
+    path = tuple(_path_entry(entry, workspace.real) for entry in entries)
     person = gitidentity.personal(caller.home, caller.environ, own.cache)
-    layout = _layout(workspace, caller.home, person.hooks_path)
-    present, absent = _protected(workspace.real, layout)
-    read = tuple(look(_rule(path, caller, workspace.real)) for path in policy.read)
-    hide = tuple(look(_rule(path, caller, workspace.real)) for path in policy.hide)
+    layout = guarded.layout_of(workspace, caller.home, person.hooks_path)
+    present, absent = guarded.protected_paths(workspace.real, layout)
+    read = tuple(map(place_of, policy.read))
+    hide = tuple(map(place_of, policy.hide))
     system = _system(policy.system)
     owned, credentials = places.own_paths(own), places.credentials(caller.home)
     refuse_workspace(workspace, caller.home, owned, credentials, system)
-    toolchains = (*_siblings(path, caller.home), *program.needed(command, path, look))
+    toolchains = (*_siblings(path, caller.home), *program.needed(command, path, workspace.real, places.look))
     # What the plan will not give is not walked either: PATH may name the root folder, or home.
     given = [
         place
         for place in (*read, *path, *toolchains)
-        if not is_reserved(place.real) and not beneath(caller.home, place.real)
+        if not (place.strays or is_reserved(place.real) or beneath(caller.home, place.real))
     ]
     found = endpoints.look((workspace, *write), given, system)
     hide += _hidden_names(hide, [place.real for place in (workspace, *write) if place.real_kind == "folder"])
-    present += _sources_in(workspace.real, policy)
-    absent += _absent_commands(workspace.real, path)
+    present += guarded.policy_files(workspace.real, policy)
+    present += guarded.second_names(present, workspace.real)
+    absent += guarded.absent_commands(workspace.real, path)
     version = landlock.abi()
     facts = Facts(
         uid=uid,
@@ -82,7 +89,7 @@ def survey(
         hide=hide,
         path=path,
         toolchains=toolchains,
-        repository=_repository(layout),
+        repository=_repository(workspace.real, layout),
         guarded=tuple(present),
         absent=tuple(absent),
         watch_folders=(workspace.real, *(layout.roots if layout is not None else ())),
@@ -100,6 +107,7 @@ def survey(
         landlock_lacks=tuple(landlock.lost(version)),
         namespaces=tuple(os.listdir("/proc/self/ns")),
         enclosing=enclosing_repository(workspace.real),
+        quotas=tuple(_quotas()),
         open_files_hard=libc.named("getrlimit(RLIMIT_NOFILE)", resource.getrlimit, resource.RLIMIT_NOFILE)[1],
         processes_hard=libc.named("getrlimit(RLIMIT_NPROC)", resource.getrlimit, resource.RLIMIT_NPROC)[1],
     )
@@ -108,7 +116,7 @@ def survey(
 
 def _system(paths: tuple[str, ...]) -> tuple[Place, ...]:
     known: dict[str, str] = {}
-    found = (look(path, known) for path in paths)
+    found = (places.look(path, known) for path in paths)
     return tuple(place for place in found if place.kind != "absent")
 
 
@@ -135,27 +143,6 @@ def _passwd_home() -> str:
         raise JailError(
             "there is no home folder", where="HOME", hint="set HOME to your home folder"
         ) from None
-
-
-def look(given: str, known: dict[str, str] | None = None) -> Place:
-    """What is at an absolute path, each symlink resolved. `known`: folders resolved before; added to."""
-    head, _, name = given.rpartition("/")
-    known = {} if known is None else known
-    folder = known.get(head) or known.setdefault(head, os.path.realpath(head or "/"))
-    path = f"{folder.rstrip('/')}/{name}" if name else "/"
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return Place(given, path, "absent", "")
-    kind = files.kind(found.st_mode)
-    real = path
-    if kind == "symlink":
-        real = os.path.realpath(path)
-        try:
-            found = os.lstat(real)
-        except OSError:
-            return Place(given, path, kind, "")
-    return Place(given, path, kind, real, files.kind(found.st_mode), found.st_dev, found.st_ino, found.st_uid)
 
 
 def _rule(path: str, caller: Caller, workspace: str) -> str:
@@ -198,8 +185,11 @@ def _folder(current: str, workspace: str) -> str:
     return current if beneath(current, workspace) else workspace
 
 
-def _path_entry(entry: str) -> Place:
-    return look(os.path.normpath(entry)) if entry.startswith("/") else Place(entry, "", "absent", "")
+def _path_entry(entry: str, workspace: str) -> Place:
+    if not entry.startswith("/"):
+        return Place(entry, "", "absent", "")
+    given = os.path.normpath(entry)
+    return places.look(given)._replace(strays=places.strays(given, workspace))
 
 
 _PREFIX_PARTS: Final = ("lib", "lib64", "libexec", "share", "include", "pyvenv.cfg")
@@ -210,6 +200,8 @@ def _siblings(path: tuple[Place, ...], home: str) -> list[Place]:
     """The rest of each PATH folder's prefix that is one toolchain's; ~/.local, shared by all, is none."""
     found: list[Place] = []
     for place in path:
+        if place.strays:
+            continue
         prefix, _, name = place.real.rpartition("/")
         if (
             name not in ("bin", "sbin", "shims")
@@ -218,92 +210,31 @@ def _siblings(path: tuple[Place, ...], home: str) -> list[Place]:
         ):
             continue
         if name == "shims":
-            found.append(look(prefix)._replace(given="what the PATH folder's shims start"))
+            found.append(places.look(prefix)._replace(given="what the PATH folder's shims start"))
             continue
         for part in _PREFIX_PARTS:
-            beside = look(f"{prefix}/{part}")
+            beside = places.look(f"{prefix}/{part}")
             if beside.real_kind in ("file", "folder"):
                 found.append(beside._replace(given=f"belongs to the PATH folder {place.given}"))
     return found
 
 
-def _layout(workspace: Place, home: str, hooks_path: str) -> "GitLayout | None":
-    """The repository at the root of the workspace; without a `.git` or a HEAD there is none."""
-    marks = (f"{workspace.real}/.git", f"{workspace.real}/HEAD")
-    if workspace.real_kind != "folder" or not any(map(os.path.lexists, marks)):
-        return None
-    from jail.launch import gitlayout  # a plain folder needs none of it
-
-    return gitlayout.read(workspace.real, home, hooks_path)
-
-
-def _repository(layout: "GitLayout | None") -> Repository | None:
+def _repository(workspace: str, layout: "GitLayout | None") -> Repository | None:
     if layout is None:
         return None
-    return Repository(layout.gitdir, layout.commondir, layout.untrusted)
+    here = os.path.isdir(f"{workspace}/.git") or os.path.lexists(f"{workspace}/HEAD")
+    return Repository(layout.gitdir, layout.commondir, layout.untrusted, here)
 
 
-def _protected(workspace: str, layout: "GitLayout | None") -> tuple[list[Guarded], list[Guarded]]:
-    """Protected paths of the workspace and its git dirs: those that are there, with what their symlinks lead
-    to, and the absent.
-    """
-    ways = {protected.canonical(folder) for folder in protected.folders("workspace") if folder}
-    listings = {
-        folder: _names(f"{workspace}/{folder}".rstrip("/")) for folder in protected.folders("workspace")
-    }
-    split = protected.split("workspace", listings)
-    present = [
-        Guarded(f"{workspace}/{name}", "symlink", "protected names lie where it leads")
-        for name in listings[""]
-        if protected.canonical(name) in ways and os.path.islink(f"{workspace}/{name}")
-    ]
-    for name, row in split.present:
-        if row.name == ".git":
-            continue
-        place = look(f"{workspace}/{name}")
-        present.append(Guarded(place.path, place.kind, row.reason))
-        if place.kind == "symlink" and place.real_kind in ("file", "folder"):
-            present.append(Guarded(place.real, place.real_kind, f"{name} leads there: {row.reason}"))
-    absent = _behind_links(workspace, ways, split.absent) + [
-        Guarded(f"{workspace}/{row.name}", "absent", row.reason)
-        for row in split.absent
-        if row.name != ".git" or layout is None or layout.kind == "bare"
-    ]
-    if layout is not None:
-        present += layout.protected
-        absent += layout.absent
-    return present, absent
+QUOTAS: Final = ("max_inotify_instances", "max_inotify_watches")
+"""Kernel resources that all processes of a uid share (namespaces(7), /proc/sys/user)."""
 
 
-def _behind_links(workspace: str, ways: set[str], rows: tuple[protected.Protected, ...]) -> list[Guarded]:
-    """Absent names beneath a link that stands at launch (`.github -> shared`): watched where it leads to."""
-    found = []
-    for row in rows:
-        folder, _, name = row.name.rpartition("/")
-        place = look(f"{workspace}/{folder}") if folder in ways else None
-        if place is not None and place.kind == "symlink" and beneath(place.real or "/", workspace):
-            found.append(Guarded(f"{place.real}/{name}", "absent", row.reason))
-    return found
-
-
-def _sources_in(workspace: str, policy: Policy) -> list[Guarded]:
-    """Policy files that lie in the workspace: the command must not write the rules of the next run."""
-    found = (look(file) for file, _ in policy.sources if beneath(file, workspace))
-    return [Guarded(place.real, place.real_kind, "the policy of this run") for place in found if place.real]
-
-
-def _absent_commands(workspace: str, path: tuple[Place, ...]) -> list[Guarded]:
-    """PATH folders in the workspace that are not there: what is put there would run on the host."""
-    gone = [place for place in path if place.kind == "absent" and place.path]
-    reason = "a PATH folder of the host: what is put here would run there as a command"
-    return [Guarded(place.path, "absent", reason) for place in gone if beneath(place.path, workspace)]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+def _quotas() -> Iterator[tuple[str, int]]:
+    """Half of what the caller has, so that nothing inside takes all of it from the caller's programs."""
+    for name in QUOTAS:
+        with suppress(OSError, ValueError), open(f"/proc/sys/user/{name}", encoding="ascii") as file:
+            yield name, max(1, int(file.read()) // 2)
 
 
 def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...]:
@@ -317,7 +248,9 @@ def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...
         return ()
     found = endpoints.names_of(linked, trees)
     known = {place.real for place in hide}
-    return tuple(look(path)._replace(given=f"{path}, a second name") for path in found if path not in known)
+    return tuple(
+        places.look(path)._replace(given=f"{path}, a second name") for path in found if path not in known
+    )
 
 
 def _identities(facts: Facts) -> dict[str, files.Identity]:

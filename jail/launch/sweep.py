@@ -4,7 +4,8 @@ Rule: an absent protected path gets no stub, so it can be created; what appears 
 into the session at once (jail.launch.quarantine), by whomever it was made: the kernel does not say who.
 Between creation and move there is a window of about a millisecond in which a program on the host could read
 it; that is stated, and the record has the time. Every look goes through folders opened at launch, one
-component at a time, never through a symlink. When events were lost, everything is looked at again.
+component at a time, never through a symlink; one that was closed to us gets our permission bits back. When
+events were lost, everything is looked at again.
 
 A `.git` folder that appears stays while it is harmless (jail.launch.freshgit). Its `config` may be changed
 through a memory map without any event: `finish`, when all that ran inside is dead, has the last word on
@@ -13,13 +14,26 @@ everything.
 
 import errno
 import os
-import time
+import sys
 
-from jail.kernel import files, inotify
+from jail.kernel import files, inotify, walk
 from jail.launch import freshgit
 from jail.launch.quarantine import Quarantine, Taken
-from jail.launch.watchlist import Node, Place, Spot, Stood, merge, places, target, tree
-from jail.light import Final, Iterable, NamedTuple, Sequence
+from jail.launch.watchlist import (
+    Node,
+    Place,
+    Spot,
+    Swept,
+    delivered,
+    label,
+    merge,
+    places,
+    swept,
+    target,
+    top_of,
+    tree,
+)
+from jail.light import Final, Iterable, Sequence
 from jail.plan import protected
 
 __all__ = ["Place", "Swept", "Watch", "places"]
@@ -34,38 +48,19 @@ brings it back.
 """
 STUCK: Final = 1000
 """Paths of which it is recorded, once each, that they could not be taken away."""
+SPOTS: Final = 256
+"""Folders watched beyond those of the launch, each with an open fd: a name has spellings without end, so past
+it folders are looked into without being kept, and the watch is blind.
+"""
 
 _APPEARS: Final = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVED_FROM
 _CHANGES: Final = _APPEARS | inotify.IN_MODIFY | inotify.IN_CLOSE_WRITE
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES)
-
-
-class Swept(NamedTuple):
-    """What was found under a protected name. `path` where it stood; `when` in ns since the epoch; `taken`
-    what became of it.
-
-    `taken.how` may also be "delivered": a repository made inside that was harmless at the end. `digest` is ""
-    until `finish`; `complete` says whether it covers all. `times`: for the last record of a run that had too
-    many, how many more there were.
-    """
-
-    path: str
-    reason: str
-    when: int
-    taken: Taken
-    digest: str = ""
-    complete: bool = False
-    times: int = 1
+_NO_FOLDER: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
+_GONE: Final = (*_NO_FOLDER, errno.EACCES)
 
 
 _GIT: Final = ".git"
-_JUDGED: Final = frozenset(
-    [part for row in protected.PROTECTED if row.place != "workspace" for part in row.name.split("/")]
-)
-"""Names in a git dir made inside whose coming or changing is a reason to look; its index and objects are not.
-"""
-_MAKE_A_GIT_DIR: Final = frozenset(["head", "objects", "refs", "commondir"])
 
 
 class Watch:
@@ -74,27 +69,31 @@ class Watch:
     `quarantine_fd` is a folder of the session, open; it stays the caller's. Made before the command starts,
     and looks once. Raises OSError where a folder cannot be opened or watched. `stirred`: a name came or went
     in a watched folder since this was last set to False; a protected mount may have gone away with it.
+    `blind`: something made inside is not watched (the kernel refused, or see SPOTS), so that no event may
+    tell of it; from then on `handle` looks at everything, and must be called at least every 50 ms.
     """
 
     def __init__(self, places: Sequence[Place], quarantine_fd: int) -> None:
         self._quarantine = Quarantine(quarantine_fd)
         self._inotify = inotify.Inotify()
-        self._stopped = False
-        self.stirred = False
+        self._started = self._stopped = False
+        self.stirred = self.blind = False
+        self._held = 0
+        self._most = sys.maxsize
+        self._due: dict[Spot, None] = {}
         self._spots: dict[int, Spot] = {}
         self._tops: list[Spot] = []
         self._records: list[Swept] = []
         self._new: list[Swept] = []
         self._stuck: set[str] = set()
         for place in places:
-            fd = files.openat2(
-                -1, place.folder, _FOLDER, files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
-            )
-            names = tree(place.names)
-            top = Spot(fd, place.folder, "", names, Stood(fd, names, place.present))
+            top = top_of(place)
             self._tops.append(top)
+            self._held += 1
             self._watch(top, _APPEARS)
         self._look_everywhere()
+        self._judge_due()
+        self._started, self._most = True, self._held + SPOTS
 
     def fileno(self) -> int:
         """For poll(2): readable when `handle` has something to do."""
@@ -116,6 +115,7 @@ class Watch:
         if node is None or not node.below:  # else it is a way to watched names, and may come back as a folder
             merge(top.node, tree([(relative, reason)]))
         self._look_around(top)
+        self._judge_due()
 
     def also(self, folders: Iterable[str]) -> None:
         """Notice, in `stirred`, when names come and go in these folders too; what is gone is passed by."""
@@ -133,18 +133,22 @@ class Watch:
 
     def handle(self) -> list[Swept]:
         """Look where something happened; returns what was taken away now."""
+        lost = self.blind
         for _ in range(READS):
             events = self._inotify.read()
             if not events:
                 break
             self.stirred = True
-            if any(event.overflow for event in events):
-                self._look_everywhere()
+            lost = lost or any(event.overflow for event in events)
+            if lost:
                 continue
             for watch, name in dict.fromkeys((event.watch, event.name) for event in events):
                 spot = self._spots.get(watch)
                 if spot is not None and name:
                     self._look(spot, name)
+        if lost or self.blind:
+            self._look_everywhere()
+        self._judge_due()
         return self._said()
 
     def stop(self) -> None:
@@ -160,20 +164,15 @@ class Watch:
     def finish(self) -> list[Swept]:
         """Once all that ran inside is dead: the last look, then every record of the run with its digest."""
         self._look_everywhere()
+        self._judge_due()
         self._said()
         became = self._quarantine.finish()
         records = [self._final(record, became) for record in self._records]
         for top in self._tops:
-            repository = next(
-                (spot for name, spot in top.below.items() if protected.canonical(name) == _GIT), None
-            )
-            if repository is not None:
-                records.append(
-                    _swept(repository.path, "made inside, runs nothing", Taken("folder", "delivered", ""))
-                )
+            records += delivered(top)
         if self._quarantine.counted:
             more = Taken("absent", "counted", "")
-            records.append(_swept("", "protected names made again and again", more, self._quarantine.counted))
+            records.append(swept("", "protected names made again and again", more, self._quarantine.counted))
         return records
 
     def close(self) -> None:
@@ -200,8 +199,27 @@ class Watch:
     def _watch(self, spot: Spot, mask: int) -> None:
         if self._stopped:
             return
-        spot.watch = self._inotify.add(spot.fd, mask)
+        try:
+            walk.regain_folder(spot.fd)  # inotify_add_watch(2) asks for permission to read
+            spot.watch = self._inotify.add(spot.fd, mask)
+        except OSError:
+            self._could_not()
+            return
         self._spots[spot.watch] = spot
+
+    def _could_not(self) -> None:
+        """In an except block: before the command starts the error is raised, later the watch is blind."""
+        if not self._started:
+            raise  # noqa: PLE0704 - the error of the caller's except block
+        self.blind = True
+
+    def _names(self, spot: Spot) -> list[str]:
+        try:
+            return os.listdir(spot.fd)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:  # ENOENT: it was removed meanwhile
+                self._could_not()
+            return []
 
     def _forget(self, spot: Spot) -> None:
         for below in spot.below.values():
@@ -210,6 +228,8 @@ class Watch:
         if self._spots.get(spot.watch) is spot:
             del self._spots[spot.watch]
             self._inotify.remove(spot.watch)
+        self._due.pop(spot, None)
+        self._held -= 1
         os.close(spot.fd)
 
     def _look_everywhere(self) -> None:
@@ -218,21 +238,24 @@ class Watch:
 
     def _look_around(self, spot: Spot) -> None:
         if spot.repository is not None:
-            self._judge(spot.repository)
+            self._due[spot.repository] = None
             return
-        for name in {*os.listdir(spot.fd), *spot.below}:
+        for name in {*self._names(spot), *spot.below}:
             self._look(spot, name)
 
     def _look(self, spot: Spot, name: str) -> None:
         folded = protected.canonical(name)
         if spot.repository is not None:
-            if folded in _JUDGED or spot.relative == "hooks":
-                self._judge(spot.repository)
+            if folded in freshgit.JUDGED or spot.relative == "hooks":
+                self._due[spot.repository] = None
             return
         node = spot.node.below.get(folded)
         if node is None:
-            if folded in _MAKE_A_GIT_DIR and _GIT in spot.node.below and not spot.relative:
-                self._look_for_a_bare_repository(spot)
+            if folded in freshgit.MAKE_A_GIT_DIR and _GIT in spot.node.below and not spot.relative:
+                # Without HEAD the workspace is no git dir, and git does not obey a `config` in it.
+                if "HEAD" not in spot.stood and freshgit.is_git_dir(set(self._names(spot))):
+                    reason = "makes the workspace itself a git dir"
+                    self._sweep(spot.fd, "HEAD", f"{spot.path}/HEAD", reason, "HEAD")
             return
         relative = f"{spot.relative}/{name}" if spot.relative else name
         if node.reason:
@@ -247,13 +270,14 @@ class Watch:
 
     def _enter(self, spot: Spot, name: str, node: Node) -> bool:
         """Watch the folder `name` in `spot`, which may be another one than last time; False when it is no
-        folder.
+        folder, or none that can be entered.
         """
         try:
-            fd = files.openat2(spot.fd, name, _FOLDER, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS)
+            fd = walk.enter(spot.fd, name, _FOLDER)
         except OSError as error:
-            if error.errno not in _GONE:
-                raise
+            # At launch, what cannot be entered is not ours: nobody inside can make anything in it either.
+            if error.errno not in (_NO_FOLDER if self._started else _GONE):
+                self._could_not()
             fd = -1
         old = spot.below.get(name)
         if old is not None and (fd < 0 or old.identity != files.identity(fd)):
@@ -263,13 +287,25 @@ class Watch:
         if name in spot.below:
             os.close(fd)
         else:
-            relative = f"{spot.relative}/{name}" if spot.relative else name
-            below = Spot(fd, f"{spot.path}/{name}", relative, node, spot.stood)
+            below = spot.inside(fd, name, node)
             below.repository = below if protected.canonical(name) == _GIT else None
             spot.below[name] = below
+            self._held += 1
+            if self._held > self._most:
+                self.blind = True
+                self._look_around(below)
+                self._judge_due()
+                self._forget(spot.below.pop(name))
+                return True
             self._watch(below, _APPEARS if below.repository is None else _CHANGES)
         self._look_around(spot.below[name])
         return True
+
+    def _judge_due(self) -> None:
+        """Once for all events of a `handle`: what is made inside decides how many those are."""
+        while self._due:
+            repository, _ = self._due.popitem()
+            self._judge(repository)
 
     def _judge(self, repository: Spot) -> None:
         """Take out of a git dir made inside what may not stay, and watch its folders."""
@@ -279,14 +315,12 @@ class Watch:
             if not offences:
                 return
             for path, reason in offences:
+                if not path:
+                    self._sweep_whole(repository, reason)
+                    return
                 folder, _, name = path.rpartition("/")
                 try:
-                    fd = files.openat2(
-                        repository.fd,
-                        folder or ".",
-                        _FOLDER,
-                        files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS,
-                    )
+                    fd = walk.enter(repository.fd, folder or ".")
                 except OSError:
                     continue
                 try:
@@ -294,13 +328,19 @@ class Watch:
                 finally:
                     os.close(fd)
 
+    def _sweep_whole(self, repository: Spot, reason: str) -> None:
+        above, _, name = repository.path.rpartition("/")
+        for top in self._tops:
+            if top.path == above:
+                self._sweep(top.fd, name, repository.path, reason, _GIT, tries=1)
+
     def _watch_parts(self, repository: Spot) -> None:
         for part in freshgit.WATCHED:
             try:
-                fd = files.openat2(
-                    repository.fd, part, _FOLDER, files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
-                )
-            except OSError:
+                fd = walk.enter(repository.fd, part, _FOLDER)
+            except OSError as error:
+                if error.errno not in _GONE:
+                    self._could_not()
                 continue
             old = repository.below.get(part)
             if old is not None and old.identity == files.identity(fd):
@@ -308,39 +348,22 @@ class Watch:
                 continue
             if old is not None:
                 self._forget(repository.below.pop(part))
-            spot = Spot(fd, f"{repository.path}/{part}", part, repository.node, repository.stood)
+            spot = repository.inside(fd, part, repository.node)
+            spot.relative = part
             spot.repository = repository
             repository.below[part] = spot
+            self._held += 1
             self._watch(spot, _APPEARS)
 
-    def _look_for_a_bare_repository(self, spot: Spot) -> None:
-        """Without HEAD a folder is no git dir: the workspace itself must not become one (git would obey its
-        `config`).
-        """
-        names = set(os.listdir(spot.fd))
-        git_dir = "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)
-        if git_dir and "HEAD" not in spot.stood:
-            self._sweep(spot.fd, "HEAD", f"{spot.path}/HEAD", "makes the workspace itself a git dir", "HEAD")
-
-    def _sweep(self, folder: int, name: str, path: str, reason: str, label: str, tries: int = TRIES) -> None:
+    def _sweep(self, folder: int, name: str, path: str, reason: str, named: str, tries: int = TRIES) -> None:
         for _ in range(tries):
-            taken = self._quarantine.take(folder, name, _label(label))
+            taken = self._quarantine.take(folder, name, label(named))
             if taken is None:
                 return
             if taken.how == "stuck":
                 if path not in self._stuck and len(self._stuck) < STUCK:
                     self._stuck.add(path)
-                    self._new.append(_swept(path, reason, taken))
+                    self._new.append(swept(path, reason, taken))
                 return
             if taken.how != "counted":
-                self._new.append(_swept(path, reason, taken))
-
-
-def _swept(path: str, reason: str, taken: Taken, times: int = 1) -> Swept:
-    return Swept(path, reason, time.time_ns(), taken, times=times)
-
-
-def _label(name: str) -> str:
-    return "".join(
-        char if char.isascii() and (char.isalnum() or char in "._-") else "_" for char in name[:80]
-    )
+                self._new.append(swept(path, reason, taken))

@@ -6,8 +6,11 @@ at launch is left alone for as long as it is what it was.
 """
 
 import os
+import time
 
 from jail.kernel import files
+from jail.launch import freshgit
+from jail.launch.quarantine import Taken
 from jail.light import Iterable, NamedTuple
 from jail.plan import protected
 from jail.plan.facts import Guarded
@@ -154,3 +157,59 @@ class Spot:
         self.repository: Spot | None = None
         self.below: dict[str, Spot] = {}
         self.watch = -1
+
+    def inside(self, fd: int, name: str, node: Node) -> "Spot":
+        """A folder in this one, not yet in `below`; the fd becomes its."""
+        relative = f"{self.relative}/{name}" if self.relative else name
+        return Spot(fd, f"{self.path}/{name}", relative, node, self.stood)
+
+
+def top_of(place: Place) -> Spot:
+    """The folder of a place, opened now. Raises OSError."""
+    fd = files.openat2(
+        -1, place.folder, files.FOLDER, files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
+    )
+    names = tree(place.names)
+    return Spot(fd, place.folder, "", names, Stood(fd, names, place.present))
+
+
+class Swept(NamedTuple):
+    """What was found under a protected name. `path` where it stood; `when` in ns since the epoch; `taken`
+    what became of it.
+
+    `taken.how` may also be "delivered": a repository made inside that was harmless at the end. `digest` is ""
+    until `finish`; `complete` says whether it covers all. `times`: for the last record of a run that had too
+    many, how many more there were.
+    """
+
+    path: str
+    reason: str
+    when: int
+    taken: Taken
+    digest: str = ""
+    complete: bool = False
+    times: int = 1
+
+
+def swept(path: str, reason: str, taken: Taken, times: int = 1) -> Swept:
+    """A record of something taken away now."""
+    return Swept(path, reason, time.time_ns(), taken, times=times)
+
+
+def label(name: str) -> str:
+    """A name in characters that no listing, shell or file system takes amiss, and not too long."""
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in "._-") else "_" for char in name[:80]
+    )
+
+
+def delivered(top: Spot) -> list[Swept]:
+    """At the end: the git dirs made in a folder that stay, and whether git would run nothing in them."""
+    found: list[Swept] = []
+    for spot in top.below.values():
+        if spot.repository is spot:
+            reason, taken = "made inside, runs nothing", Taken("folder", "delivered", "")
+            if wrong := freshgit.offences(spot.fd):
+                reason, taken = wrong[0][1], Taken("folder", "stuck", f"it still has {wrong[0][0] or '.'}")
+            found.append(swept(spot.path, reason, taken))
+    return found

@@ -61,6 +61,10 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     trees.write(facts.workspace.real, "the workspace")
     for place in facts.write:
         trees.write(_granted(place, facts, "write"), f"write = {place.given}")
+    if facts.repository and facts.repository.refused and facts.repository.here:
+        hint = "look at what an earlier run did to it; mend it (chmod -R u+rwX .git), or move it away"
+        where = f"workspace {facts.workspace.real}"
+        raise refusal(f"the git folder cannot be judged: {facts.repository.refused}", where, hint)
     if facts.repository and not facts.repository.refused:
         _give_repository(trees, facts.repository.gitdir, facts.repository.commondir)
     for place in facts.read:
@@ -94,7 +98,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
 def _granted(place: Place, facts: Facts, verb: str) -> str:
     """The canonical path of a rule, once it is sure that it may be given."""
     where = f"files.{verb}: {place.given}"
-    if beneath(place.given, facts.workspace.real) and not beneath(place.real, facts.workspace.real):
+    if place.strays:
         # A command that ran earlier may have put a link there.
         hint = "look at that link; name what it leads to where that is meant"
         raise refusal(f"{place.given} is a link that leaves the workspace, to {place.real}", where, hint)
@@ -150,6 +154,8 @@ def _unusable(place: Place, facts: Facts) -> str:
         return "it is not an absolute path"
     if place.real_kind == "file":
         return "it is a file"
+    if place.strays:
+        return "a link in the workspace leads out of it"
     return _held_back(place, facts)
 
 
@@ -314,6 +320,10 @@ def _devices(policy: Policy, facts: Facts) -> list[Step]:
 def _proc(facts: Facts) -> list[Step]:
     return [
         Step("proc", "/proc"),
+        *(
+            Step("quota", f"/proc/sys/user/{name}", options=(str(value),), why="half of what the caller has")
+            for name, value in facts.quotas
+        ),
         *(Step("mask", f"/proc/{name}", why=why) for name, why in MASKED.items() if name in facts.proc),
         *(
             Step("protect", f"/proc/{name}", "", ("folder",), "kernel settings")

@@ -26,6 +26,7 @@ class Place(NamedTuple):
     device: int = 0
     inode: int = 0
     owner: int = -1
+    strays: bool = False
 
 
 class Guarded(NamedTuple):
@@ -40,12 +41,13 @@ class Guarded(NamedTuple):
 
 class Repository(NamedTuple):
     """The git repository of the workspace: where its folders are, and what was refused of it ("" when
-    nothing).
+    nothing). `here`: its git dir lies in the workspace itself, so what is refused can still be written.
     """
 
     gitdir: str
     commondir: str
     refused: str
+    here: bool = False
 
 
 class Facts(NamedTuple):
@@ -58,7 +60,8 @@ class Facts(NamedTuple):
     `sockets` (and pipes), `hardlinked`: paths in given trees; `unseen`: trees too large to be seen whole.
     `enclosing`: a repository above the workspace. `proc`: names in /proc. `landlock`: the ABI, 0 = absent;
     `landlock_lacks` in words. `namespaces`: kinds that this kernel has. `identity`, `branch`: for git, name
-    and email, and init.defaultBranch. `open_files_hard`, `processes_hard`: the caller's limits, -1 is none.
+    and email, and init.defaultBranch. `quotas`: limits of kernel
+    resources, by name. `open_files_hard`, `processes_hard`: the caller's limits, -1 is none.
     """
 
     uid: int
@@ -94,5 +97,6 @@ class Facts(NamedTuple):
     landlock: int
     landlock_lacks: tuple[str, ...]
     namespaces: tuple[str, ...]
+    quotas: tuple[tuple[str, int], ...]
     open_files_hard: int
     processes_hard: int

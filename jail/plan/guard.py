@@ -47,6 +47,10 @@ def _hide(trees: Trees, place: Place) -> None:
 
 def _notes(facts: Facts) -> list[str]:
     notes = [f"{path} was too large, or closed in part, to be searched for sockets" for path in facts.unseen]
+    notes += [
+        f"write = {place.given}: names that are protected in the workspace are not protected there"
+        for place in facts.write
+    ]
     if facts.enclosing:
         notes.append(
             f"the repository at {facts.enclosing} lies above the workspace, so git does not work inside: "

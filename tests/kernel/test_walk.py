@@ -287,3 +287,30 @@ def test_a_survey_costs_about_what_a_plain_lstat_walk_costs(tmp_path: Path, open
         return min(once() for _ in range(7))
 
     assert price(lambda: walk.survey(opened)) < 2 * price(plain)
+
+
+def test_closed_folders_are_entered_by_their_owner_and_only_through_folders(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    top = os.open(tmp_path, os.O_RDONLY)
+    os.chmod(tmp_path / "a/b", 0)
+    os.chmod(tmp_path / "a", 0o600)
+    os.chmod(tmp_path, 0)
+    os.close(walk.enter(top, "a/b"))
+    assert (tmp_path / "a/b").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        walk.enter(top, "link/b")
+    os.close(top)
+
+
+def test_regaining_leaves_folders_alone_that_can_be_read(tmp_path: Path, opened: int) -> None:
+    (tmp_path / "read-only").mkdir(mode=0o555)
+    (tmp_path / "closed/in").mkdir(parents=True)
+    os.chmod(tmp_path / "closed", 0o600)
+    assert {folder.path for folder in walk.folders(opened, regain=True)} == {
+        "",
+        "read-only",
+        "closed",
+        "closed/in",
+    }
+    assert (tmp_path / "read-only").stat().st_mode & 0o777 == 0o555

@@ -265,3 +265,36 @@ def test_folders_beside_and_after_a_deep_one_are_known_by_their_own_ancestors(tm
         "c/zz/package.json",
         "c/node_modules",
     ]
+
+
+def test_closed_folders_are_opened_and_what_stays_closed_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = start()
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed/Makefile").write_text("x")
+    os.chmod(tmp_path / "closed", 0)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "chmod", refuse)
+        (row,) = changed(tmp_path, since)
+    assert (row.path, row.kind) == ("", "more")
+    assert row.reason.endswith("could not be entered, and were not looked at: 1")
+    assert paths(changed(tmp_path, since)) == ["closed/Makefile"]
+
+
+def test_what_makes_git_run_something_offends_and_no_number_of_rows_hides_it(tmp_path: Path) -> None:
+    since = start()
+    git("init", "nested", cwd=tmp_path)
+    (tmp_path / "nested/.git/hooks/post-checkout").write_text("#!/bin/sh\n")
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Makefile").write_text("x")
+    rows = changed(tmp_path, since, rows=1)
+    assert [(row.path, row.offends) for row in rows if row.kind == "file"] == [
+        ("a/Makefile", False),
+        ("nested/.git/hooks/post-checkout", True),
+    ]

@@ -112,3 +112,26 @@ def test_a_part_that_is_a_symlink_may_not_stay(fresh: Path, part: str) -> None:
     os.rename(fresh / part, fresh.parent / "away")
     (fresh / part).symlink_to("../away")
     assert part in offences(fresh)
+
+
+@pytest.mark.parametrize("part", ["", "hooks", "info", "objects"])
+def test_a_part_that_was_closed_is_opened_or_offends(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    (fresh / "hooks/post-checkout").write_text("#!/bin/sh\n")
+    (fresh / "info/attributes").write_text("x")
+    (fresh / "objects/info/alternates").write_text("x")
+    expected = {"hooks/post-checkout", "info/attributes", "objects/info/alternates"}
+    fd = os.open(fresh, os.O_RDONLY)
+    os.chmod(fresh / part, 0)
+    assert {path for path, _ in freshgit.offences(fd)} == expected
+    os.chmod(fresh / part, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "chmod", refuse)
+        assert part in dict(freshgit.offences(fd))
+    os.chmod(fresh / part, 0o700)
+    os.close(fd)
+
+
+def refuse(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")

@@ -188,3 +188,76 @@ def test_what_the_kernel_refuses_to_move_is_said(room: Room, monkeypatch: pytest
     taken = room.take("x")
     assert taken.how == "stuck"
     assert "busy" in taken.kept
+
+
+@pytest.mark.parametrize("mode", [0, 0o400, 0o500])
+def test_a_closed_folder_does_not_keep_its_names(room: Room, mode: int) -> None:
+    (room.ws / "x").mkdir(mode=0o500)
+    os.chmod(room.ws, mode)
+    assert room.take("x").how == how(room)
+    assert os.listdir(room.ws) == []
+
+
+@pytest.mark.parametrize("call", ["stat", "copy"])
+def test_an_error_in_one_piece_is_that_pieces(room: Room, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    (room.ws / "x").write_text("x")
+    with monkeypatch.context() as patch:
+        if call == "stat":
+            patch.setattr(quarantine, "_look", refuse)
+        else:
+            patch.setattr(trees, "copy", refuse)
+        taken = room.take("x")
+        became = room.quarantine.finish()
+    if call == "stat":
+        assert taken.how == "stuck"
+    elif how(room) == "copied":
+        assert (taken.how, became[taken.kept].how) == ("left", "left")
+        assert os.listdir(room.ws) == [taken.kept]
+
+
+def test_what_is_left_holds_few_fds_and_counts_as_kept(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how(room) == "moved":
+        return
+    monkeypatch.setattr(quarantine, "LIVE_BYTES", 1)
+    monkeypatch.setattr(quarantine, "HELD", 3)
+    monkeypatch.setattr(quarantine, "KEPT", 5)
+    before = len(os.listdir("/proc/self/fd"))
+    hows = []
+    for number in range(8):
+        (room.ws / "x").write_text("long" if number < 5 else "")
+        hows.append(room.take("x").how)
+    assert hows == ["left"] * 3 + ["counted"] * 2 + ["copied"] * 2 + ["counted"]
+    assert len(os.listdir("/proc/self/fd")) - before == 3
+    assert {taken.how for taken in room.quarantine.finish().values()} == {"copied"}
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_bytes_of_all_copies_are_bounded_together(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how(room) == "moved":
+        return
+    monkeypatch.setattr(quarantine, "COPY_BYTES", 10)
+    hows = []
+    for _ in range(3):
+        (room.ws / "x").write_text("12345")
+        hows.append(room.take("x").how)
+    assert hows == ["copied", "copied", "left"]
+
+
+def test_holes_are_not_written(room: Room) -> None:
+    with open(room.ws / "x", "wb") as file:
+        file.write(b"begin")
+        file.seek(1 << 30)
+        file.write(b"end")
+        file.truncate((1 << 30) + (1 << 20))
+    taken = room.take("x")
+    assert taken.how == how(room)
+    kept = room.kept / taken.kept
+    assert kept.stat().st_size == (1 << 30) + (1 << 20)
+    assert kept.stat().st_blocks * 512 < 1 << 20
+    with open(kept, "rb") as file:
+        assert file.read(6) == b"begin\0"
+        file.seek(1 << 30)
+        assert file.read(4) == b"end\0"

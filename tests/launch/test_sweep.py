@@ -586,3 +586,71 @@ def test_a_closed_watch_leaves_no_fd(tmp_path: Path) -> None:
     stage.watch.finish()
     stage.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("mode", [0, 0o200, 0o300, 0o400, 0o500])
+def test_a_folder_that_is_closed_on_the_way_to_a_name_is_opened_and_swept(stage: Stage, mode: int) -> None:
+    (stage.ws / ".github/hooks").mkdir(parents=True)
+    os.chmod(stage.ws / ".github", mode)
+    found = stage.handle()
+    assert [(item.path, item.taken.how) for item in found] == [(f"{stage.ws}/.github/hooks", "moved")]
+
+
+def test_a_workspace_that_is_closed_does_not_keep_a_name(stage: Stage) -> None:
+    (stage.ws / "CLAUDE.md").write_text("planted")
+    os.chmod(stage.ws, 0o400)
+    try:
+        assert [item.taken.how for item in stage.handle()] == ["moved"]
+    finally:
+        os.chmod(stage.ws, 0o700)
+    assert stage.names() == []
+
+
+@pytest.mark.parametrize("number", [28, 24])
+def test_a_watch_refused_during_the_run_makes_it_blind_and_everything_is_looked_at(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(inotify.Inotify, "add", refuse)
+    (stage.ws / ".github").mkdir()
+    assert stage.handle() == []
+    assert stage.watch.blind
+    (stage.ws / ".github/hooks").mkdir()
+    assert [item.path for item in stage.handled()] == [f"{stage.ws}/.github/hooks"]
+
+
+def test_a_watch_refused_before_the_command_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(inotify.Inotify, "add", refuse)
+    with pytest.raises(OSError, match="No space"):
+        Stage(Path(os.path.realpath(tmp_path)))
+
+
+def test_spellings_without_end_take_no_fds_without_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(sweep.SPOTS + 100):
+        (stage.ws / f".github{'.' * (number % 240)}{' ' * (number // 240)}").mkdir()
+    before = len(os.listdir("/proc/self/fd"))
+    stage.handle()
+    assert len(os.listdir("/proc/self/fd")) - before <= sweep.SPOTS
+    assert stage.watch.blind
+    for name in os.listdir(stage.ws):
+        (stage.ws / name / "hooks").mkdir()
+    assert len(stage.handled()) == sweep.SPOTS + 100
+
+
+def test_a_repository_is_judged_once_for_all_events(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    git("init", ".", cwd=stage.ws)
+    stage.handle()
+    judged: list[int] = []
+    offences = sweep.freshgit.offences
+    monkeypatch.setattr(sweep.freshgit, "offences", lambda fd: judged.append(fd) or offences(fd))
+    for number in range(150):
+        (stage.ws / f".git/hooks/{number}.sample").write_text("")
+    stage.handle()
+    assert len(judged) == 1

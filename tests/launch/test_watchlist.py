@@ -77,3 +77,8 @@ def test_of_what_stood_at_launch_the_links_above_watched_names_are_known_by_thei
     stood.forget("never there")
     assert ".github" not in stood
     assert stood.as_link(".github") == ""
+
+
+def test_a_label_is_short_and_harmless() -> None:
+    assert watchlist.label("é\n/.mcp json") == "___.mcp_json"
+    assert len(watchlist.label("x" * 300)) == 80

@@ -92,6 +92,7 @@ FACTS = Facts(
     landlock=6,
     landlock_lacks=(),
     namespaces=("user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"),
+    quotas=(("max_inotify_instances", 64),),
     open_files_hard=524288,
     processes_hard=-1,
 )

@@ -1,0 +1,122 @@
+"""Protected paths of a workspace: what is there and gets a mount, what is absent and is watched.
+
+Rule: names come from the one table of plan/protected.py and from the layout of the repository; a link, a
+second name or a hook that leads elsewhere in the workspace is followed once, since what it leads to is run.
+"""
+
+import os
+
+from jail.kernel import files
+from jail.launch import endpoints, places
+from jail.light import TYPE_CHECKING
+from jail.plan import protected
+from jail.plan.facts import Guarded, Place
+from jail.policy.paths import beneath
+from jail.policy.value import Policy
+
+if TYPE_CHECKING:
+    from jail.launch.gitlayout import GitLayout
+
+
+def layout_of(workspace: Place, home: str, hooks_path: str) -> "GitLayout | None":
+    """The repository at the root of the workspace; without a `.git` or a HEAD there is none."""
+    marks = (f"{workspace.real}/.git", f"{workspace.real}/HEAD")
+    if workspace.real_kind != "folder" or not any(map(os.path.lexists, marks)):
+        return None
+    from jail.launch import gitlayout  # a plain folder needs none of it
+
+    return gitlayout.read(workspace.real, home, hooks_path)
+
+
+def protected_paths(workspace: str, layout: "GitLayout | None") -> tuple[list[Guarded], list[Guarded]]:
+    """Protected paths of the workspace and its git dirs: those that are there, with what their symlinks lead
+    to, and the absent.
+    """
+    ways = {protected.canonical(folder) for folder in protected.folders("workspace") if folder}
+    listings = {
+        folder: _names(f"{workspace}/{folder}".rstrip("/")) for folder in protected.folders("workspace")
+    }
+    split = protected.split("workspace", listings)
+    present = [
+        Guarded(f"{workspace}/{name}", "symlink", "protected names lie where it leads")
+        for name in listings[""]
+        if protected.canonical(name) in ways and os.path.islink(f"{workspace}/{name}")
+    ]
+    for name, row in split.present:
+        if row.name == ".git":
+            continue
+        place = places.look(f"{workspace}/{name}")
+        present.append(Guarded(place.path, place.kind, row.reason))
+        if place.kind == "symlink" and place.real_kind in ("file", "folder"):
+            present.append(Guarded(place.real, place.real_kind, f"{name} leads there: {row.reason}"))
+    absent = _behind_links(workspace, ways, split.absent) + [
+        Guarded(f"{workspace}/{row.name}", "absent", row.reason)
+        for row in split.absent
+        if row.name != ".git" or layout is None or layout.kind == "bare"
+    ]
+    if layout is not None:
+        present += layout.protected
+        present += _hooks_elsewhere(workspace, layout.protected)
+        absent += layout.absent
+    return present, absent
+
+
+def _behind_links(workspace: str, ways: set[str], rows: tuple[protected.Protected, ...]) -> list[Guarded]:
+    """Absent names beneath a link that stands at launch (`.github -> shared`): watched where it leads to."""
+    found = []
+    for row in rows:
+        folder, _, name = row.name.rpartition("/")
+        place = places.look(f"{workspace}/{folder}") if folder in ways else None
+        if place is not None and place.kind == "symlink" and beneath(place.real or "/", workspace):
+            found.append(Guarded(f"{place.real}/{name}", "absent", row.reason))
+    return found
+
+
+def _hooks_elsewhere(workspace: str, guarded: tuple[Guarded, ...]) -> list[Guarded]:
+    """What links in hooks folders lead to within the workspace: git runs that."""
+    found = []
+    for folder in guarded:
+        if folder.kind != "folder":
+            continue
+        for name in _names(folder.path):
+            place = places.look(f"{folder.path}/{name}")
+            if place.kind == "symlink" and place.real_kind == "file" and beneath(place.real, workspace):
+                found.append(Guarded(place.real, "file", f"{folder.path}/{name} leads there"))
+    return found
+
+
+def second_names(present: list[Guarded], workspace: str) -> list[Guarded]:
+    """Other names, in the workspace, of protected files: each of them is protected too."""
+    linked: dict[files.Identity, str] = {}
+    for guarded in present:
+        try:
+            found = os.lstat(guarded.path)
+        except OSError:
+            continue
+        if files.kind(found.st_mode) == "file" and found.st_nlink > 1:
+            linked[files.Identity(found.st_dev, found.st_ino)] = guarded.reason
+    if not linked:
+        return []
+    names = endpoints.names_of(set(linked), [workspace])
+    known = {guarded.path for guarded in present}
+    return [Guarded(name, "file", "a second name of a protected file") for name in names if name not in known]
+
+
+def policy_files(workspace: str, policy: Policy) -> list[Guarded]:
+    """Policy files that lie in the workspace: the command must not write the rules of the next run."""
+    found = (places.look(file) for file, _ in policy.sources if beneath(file, workspace))
+    return [Guarded(place.real, place.real_kind, "the policy of this run") for place in found if place.real]
+
+
+def absent_commands(workspace: str, path: tuple[Place, ...]) -> list[Guarded]:
+    """PATH folders in the workspace that are not there: what is put there would run on the host."""
+    gone = [place for place in path if place.kind == "absent" and place.path]
+    reason = "a PATH folder of the host: what is put here would run there as a command"
+    return [Guarded(place.path, "absent", reason) for place in gone if beneath(place.path, workspace)]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
