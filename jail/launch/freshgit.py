@@ -71,7 +71,6 @@ def _names(gitdir: int, folder: str) -> list[str] | None:
             raise
         return None if _is_link(gitdir, folder) else []
     try:
-        walk.regain_folder(fd)
         return os.listdir(fd)
     finally:
         os.close(fd)
@@ -97,7 +96,7 @@ def _is_link(gitdir: int, path: str) -> bool:
 
 def _of_config(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
     try:
-        fd = os.open(path, files.FILE, dir_fd=gitdir)
+        fd = walk.enter(gitdir, path, files.FILE)
     except FileNotFoundError:
         return []
     except OSError:

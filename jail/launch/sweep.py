@@ -17,22 +17,9 @@ import os
 import sys
 
 from jail.kernel import files, inotify, walk
-from jail.launch import freshgit
+from jail.launch import freshgit, watchlist
 from jail.launch.quarantine import Quarantine, Taken
-from jail.launch.watchlist import (
-    Node,
-    Place,
-    Spot,
-    Swept,
-    delivered,
-    label,
-    merge,
-    places,
-    swept,
-    target,
-    top_of,
-    tree,
-)
+from jail.launch.watchlist import Node, Place, Spot, Swept, places
 from jail.light import Final, Iterable, Sequence
 from jail.plan import protected
 
@@ -55,11 +42,8 @@ it folders are looked into without being kept, and the watch is blind.
 
 _APPEARS: Final = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVED_FROM
 _CHANGES: Final = _APPEARS | inotify.IN_MODIFY | inotify.IN_CLOSE_WRITE
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NO_FOLDER: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
 _GONE: Final = (*_NO_FOLDER, errno.EACCES)
-
-
 _GIT: Final = ".git"
 
 
@@ -87,12 +71,11 @@ class Watch:
         self._new: list[Swept] = []
         self._stuck: set[str] = set()
         for place in places:
-            top = top_of(place)
+            top = watchlist.top_of(place)
             self._tops.append(top)
             self._held += 1
             self._watch(top, _APPEARS)
         self._look_everywhere()
-        self._judge_due()
         self._started, self._most = True, self._held + SPOTS
 
     def fileno(self) -> int:
@@ -113,15 +96,14 @@ class Watch:
         top.stood.forget(relative)
         node = top.node.at(relative)
         if node is None or not node.below:  # else it is a way to watched names, and may come back as a folder
-            merge(top.node, tree([(relative, reason)]))
-        self._look_around(top)
-        self._judge_due()
+            watchlist.merge(top.node, watchlist.tree([(relative, reason)]))
+        self._look_everywhere()
 
     def also(self, folders: Iterable[str]) -> None:
         """Notice, in `stirred`, when names come and go in these folders too; what is gone is passed by."""
         for folder in dict.fromkeys(folders):
             try:
-                fd = files.openat2(-1, folder, _FOLDER, files.RESOLVE_NO_SYMLINKS)
+                fd = files.openat2(-1, folder, files.FOLDER, files.RESOLVE_NO_SYMLINKS)
             except OSError as error:
                 if error.errno in _GONE:
                     continue
@@ -143,8 +125,7 @@ class Watch:
             if lost:
                 continue
             for watch, name in dict.fromkeys((event.watch, event.name) for event in events):
-                spot = self._spots.get(watch)
-                if spot is not None and name:
+                if name and (spot := self._spots.get(watch)) is not None:
                     self._look(spot, name)
         if lost or self.blind:
             self._look_everywhere()
@@ -164,15 +145,13 @@ class Watch:
     def finish(self) -> list[Swept]:
         """Once all that ran inside is dead: the last look, then every record of the run with its digest."""
         self._look_everywhere()
-        self._judge_due()
         self._said()
         became = self._quarantine.finish()
         records = [self._final(record, became) for record in self._records]
-        for top in self._tops:
-            records += delivered(top)
-        if self._quarantine.counted:
-            more = Taken("absent", "counted", "")
-            records.append(swept("", "protected names made again and again", more, self._quarantine.counted))
+        records += [item for top in self._tops for item in watchlist.delivered(top)]
+        if more := self._quarantine.counted:
+            reason, taken = "protected names made again and again", Taken("absent", "counted", "")
+            records.append(watchlist.swept("", reason, taken, more))
         return records
 
     def close(self) -> None:
@@ -200,8 +179,11 @@ class Watch:
         if self._stopped:
             return
         try:
-            walk.regain_folder(spot.fd)  # inotify_add_watch(2) asks for permission to read
-            spot.watch = self._inotify.add(spot.fd, mask)
+            try:
+                spot.watch = self._inotify.add(spot.fd, mask)
+            except PermissionError:
+                walk.regain_folder(spot.fd)
+                spot.watch = self._inotify.add(spot.fd, mask)
         except OSError:
             self._could_not()
             return
@@ -235,6 +217,7 @@ class Watch:
     def _look_everywhere(self) -> None:
         for top in self._tops:
             self._look_around(top)
+        self._judge_due()
 
     def _look_around(self, spot: Spot) -> None:
         if spot.repository is not None:
@@ -246,16 +229,16 @@ class Watch:
     def _look(self, spot: Spot, name: str) -> None:
         folded = protected.canonical(name)
         if spot.repository is not None:
-            if folded in freshgit.JUDGED or spot.relative == "hooks":
+            if folded in freshgit.JUDGED or spot is spot.repository.below.get("hooks"):
                 self._due[spot.repository] = None
             return
         node = spot.node.below.get(folded)
         if node is None:
-            if folded in freshgit.MAKE_A_GIT_DIR and _GIT in spot.node.below and not spot.relative:
-                # Without HEAD the workspace is no git dir, and git does not obey a `config` in it.
-                if "HEAD" not in spot.stood and freshgit.is_git_dir(set(self._names(spot))):
-                    reason = "makes the workspace itself a git dir"
-                    self._sweep(spot.fd, "HEAD", f"{spot.path}/HEAD", reason, "HEAD")
+            # Without HEAD the workspace is no git dir, and git does not obey a `config` in it.
+            may_make_one = folded in freshgit.MAKE_A_GIT_DIR and _GIT in spot.node.below and not spot.relative
+            if may_make_one and "HEAD" not in spot.stood and freshgit.is_git_dir(self._names(spot)):
+                reason = "makes the workspace itself a git dir"
+                self._sweep(spot.fd, "HEAD", f"{spot.path}/HEAD", reason, "HEAD")
             return
         relative = f"{spot.relative}/{name}" if spot.relative else name
         if node.reason:
@@ -263,7 +246,7 @@ class Watch:
                 return
             self._sweep(spot.fd, name, f"{spot.path}/{name}", node.reason, node.name)
         elif not self._enter(spot, name, node):
-            link = target(spot.fd, name)
+            link = watchlist.target(spot.fd, name)
             if link and link != spot.stood.as_link(relative):
                 reason = "a link where protected names would lie"
                 self._sweep(spot.fd, name, f"{spot.path}/{name}", reason, node.name)
@@ -273,7 +256,7 @@ class Watch:
         folder, or none that can be entered.
         """
         try:
-            fd = walk.enter(spot.fd, name, _FOLDER)
+            fd = walk.enter(spot.fd, name)
         except OSError as error:
             # At launch, what cannot be entered is not ours: nobody inside can make anything in it either.
             if error.errno not in (_NO_FOLDER if self._started else _GONE):
@@ -337,7 +320,7 @@ class Watch:
     def _watch_parts(self, repository: Spot) -> None:
         for part in freshgit.WATCHED:
             try:
-                fd = walk.enter(repository.fd, part, _FOLDER)
+                fd = walk.enter(repository.fd, part)
             except OSError as error:
                 if error.errno not in _GONE:
                     self._could_not()
@@ -349,21 +332,19 @@ class Watch:
             if old is not None:
                 self._forget(repository.below.pop(part))
             spot = repository.inside(fd, part, repository.node)
-            spot.relative = part
-            spot.repository = repository
-            repository.below[part] = spot
+            spot.repository, repository.below[part] = repository, spot
             self._held += 1
             self._watch(spot, _APPEARS)
 
     def _sweep(self, folder: int, name: str, path: str, reason: str, named: str, tries: int = TRIES) -> None:
         for _ in range(tries):
-            taken = self._quarantine.take(folder, name, label(named))
+            taken = self._quarantine.take(folder, name, watchlist.label(named))
             if taken is None:
                 return
             if taken.how == "stuck":
                 if path not in self._stuck and len(self._stuck) < STUCK:
                     self._stuck.add(path)
-                    self._new.append(swept(path, reason, taken))
+                    self._new.append(watchlist.swept(path, reason, taken))
                 return
             if taken.how != "counted":
-                self._new.append(swept(path, reason, taken))
+                self._new.append(watchlist.swept(path, reason, taken))
