@@ -21,6 +21,8 @@ HOOK_NAMES: Final = 200
 some fifteen, and who makes thousands wants us to read them again and again.
 """
 
+_OURS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What is short on our side says nothing of the git dir."""
 _NO_FOLDER: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _STAYS: Final = frozenset(["config", "hooks", "info/exclude"])
 WATCHED: Final = ("hooks", "info", "objects", "objects/info")
@@ -43,7 +45,9 @@ def offences(gitdir: int) -> list[tuple[str, str]]:
         for folder in protected.folders(place):
             try:
                 names = _names(gitdir, folder)
-            except OSError:
+            except OSError as error:
+                if error.errno in _OURS:
+                    raise
                 found.append((folder, "a part of a git dir that cannot be looked at"))
                 continue
             if names is None:

@@ -63,7 +63,7 @@ class StatusFile:
     def _failure(self, error: OSError) -> JailError:
         return JailError(
             f"the status file cannot be written: {error.strerror}",
-            where=f"--status-file {self._shown}",
+            where=f"--status-file {self._shown}: {error}",
             hint="name a file in a folder that is there, that you may write, and that no link leads to",
         )
 

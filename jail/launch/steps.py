@@ -269,9 +269,7 @@ def _quota(build: Build, step: Step) -> None:
     fd = build.inside(step.target, os.O_WRONLY)
     try:
         files.require_procfs(fd, step.target)
-        os.write(fd, step.options[0].encode())
-    except OSError as error:
-        raise libc.KernelError(error.errno or 0, f"write({step.target}, {step.options[0]})") from error
+        libc.named(f"write({step.target}, {step.options[0]})", os.write, fd, step.options[0].encode())
     finally:
         os.close(fd)
 

@@ -222,7 +222,9 @@ def _siblings(path: tuple[Place, ...], home: str) -> list[Place]:
 def _repository(workspace: str, layout: "GitLayout | None") -> Repository | None:
     if layout is None:
         return None
-    here = os.path.isdir(f"{workspace}/.git") or os.path.lexists(f"{workspace}/HEAD")
+    marker = f"{workspace}/.git"
+    folder = os.path.isdir(marker) and not os.path.islink(marker)
+    here = folder or os.path.lexists(f"{workspace}/HEAD")
     return Repository(layout.gitdir, layout.commondir, layout.untrusted, here)
 
 

@@ -236,7 +236,9 @@ class Launch:
         if "Traceback" in ended.errors or not ended.errors.startswith("jail: "):
             yield NO_MESSAGE
         if not self.status.exists():
-            yield NO_STATUS
+            # Where it is the status file itself that cannot be written, the message says so.
+            if "the status file cannot be written" not in ended.errors:
+                yield NO_STATUS
         elif self.read_status()["code"] != ended.code or self.read_status()["reason"] == "exited":
             yield f"the status file says {self.read_status()}"
         yield from left_by(self.jail, self.mark, before)
