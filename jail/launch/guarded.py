@@ -87,17 +87,17 @@ def _hooks_elsewhere(workspace: str, guarded: tuple[Guarded, ...]) -> list[Guard
 
 def second_names(present: list[Guarded], workspace: str) -> list[Guarded]:
     """Other names, in the workspace, of protected files: each of them is protected too."""
-    linked: dict[files.Identity, str] = {}
+    linked: set[files.Identity] = set()
     for guarded in present:
         try:
             found = os.lstat(guarded.path)
         except OSError:
             continue
         if files.kind(found.st_mode) == "file" and found.st_nlink > 1:
-            linked[files.Identity(found.st_dev, found.st_ino)] = guarded.reason
+            linked.add(files.Identity(found.st_dev, found.st_ino))
     if not linked:
         return []
-    names = endpoints.names_of(set(linked), [workspace])
+    names = endpoints.names_of(linked, [workspace])
     known = {guarded.path for guarded in present}
     return [Guarded(name, "file", "a second name of a protected file") for name in names if name not in known]
 

@@ -145,7 +145,7 @@ class Record:
             return False
         for item in self._watch.handle():
             self._write_swept(item)
-            self.swept += item.taken.how in ("moved", "copied")
+            self.swept += _is_away(item.taken)
             self._tell(f"{item.path}: made inside, and protected ({item.reason}): {self._fate(item)}")
         stirred, self._watch.stirred = self._watch.stirred, False
         return stirred
@@ -154,18 +154,21 @@ class Record:
         if item.taken.how == "delivered":
             self.ledger.append("note", text=f"{item.path}: {item.reason}; it stays")
             return
-        moved = item.taken.how in ("moved", "copied")
+        self._append_swept(item.path, item.taken, item.digest, QUARANTINE)
+
+    def _append_swept(self, path: str, taken: quarantine.Taken, digest: str, folder: str) -> None:
+        moved = _is_away(taken)
         self.ledger.append(
             "swept",
-            path=item.path,
-            kind=item.taken.kind,
-            digest=item.digest or None,
-            moved_to=f"{QUARANTINE}/{item.taken.kept}" if moved else None,
-            why_not=None if moved else f"{item.taken.how} {item.taken.kept}".rstrip(),
+            path=path,
+            kind=taken.kind,
+            digest=digest or None,
+            moved_to=f"{folder}/{taken.kept}" if moved else None,
+            why_not=None if moved else f"{taken.how} {taken.kept}".rstrip(),
         )
 
     def _fate(self, item: sweep.Swept) -> str:
-        if item.taken.how in ("moved", "copied"):
+        if _is_away(item.taken):
             return f"{item.taken.how} to {self._session.folder}/{QUARANTINE}/{item.taken.kept}"
         return f"{item.taken.how} {item.taken.kept}".rstrip()
 
@@ -221,24 +224,14 @@ class Record:
                 os.close(where)
             if taken is None:
                 continue
-            moved = taken.how in ("moved", "copied")
-            place = f"{NESTED}/{taken.kept}" if moved else None
-            self.ledger.append(
-                "swept",
-                path=f"{path}/{changed.path}",
-                kind=taken.kind,
-                digest=changed.digest or None,
-                moved_to=place,
-                why_not=None if moved else f"{taken.how} {taken.kept}".rstrip(),
-            )
-            self._count(f"{path}/{changed.path}", moved=moved)
-            self._tell(f"{path}/{changed.path}: {changed.reason}: {place or taken.how}")
-
-    def _count(self, path: str, *, moved: bool) -> None:
-        if moved:
-            self.swept += 1
-        else:
-            self.standing.append(path)
+            whole = f"{path}/{changed.path}"
+            self._append_swept(whole, taken, changed.digest, NESTED)
+            if _is_away(taken):
+                self.swept += 1
+            else:
+                self.standing.append(whole)
+            fate = f"{NESTED}/{taken.kept}" if _is_away(taken) else taken.how
+            self._tell(f"{whole}: {changed.reason}: {fate}")
 
     def _compare_restored(self) -> None:
         """A file opened while its protection was away can be written through that fd later: the last digest
@@ -288,6 +281,11 @@ class Record:
             peak_bytes=outcome.peak,
         )
         self.ledger.close()
+
+
+def _is_away(taken: quarantine.Taken) -> bool:
+    """Whether it lies in the session now, whole."""
+    return taken.how in ("moved", "copied")
 
 
 def _digest(path: str) -> str:
