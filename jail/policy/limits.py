@@ -23,12 +23,18 @@ class Bound(NamedTuple):
 
 
 BOUNDS: Final = {
+    # 64 MiB: below it interpreters and compilers are killed as they start.
+    "memory": Bound(64 << 20, 64 << 40, 2 << 30, "64 MiB to 64 TiB", '"8 GiB"'),
     # Fewer than 16 processes cannot run a shell with a pipe and its helpers; more than 2²⁰ is no limit.
     "processes": Bound(16, 1 << 20, 1024, "16 to 1048576", "4096"),
     # 64: below it compilers fail oddly; 2²⁰ is the kernel's own ceiling (fs.nr_open, proc(5)).
     "open_files": Bound(64, 1 << 20, 4096, "64 to 1048576", "65536"),
     # A tmpfs lives in memory and swap (tmpfs(5)).
     "tmp": Bound(1 << 20, 1 << 40, 512 << 20, "1 MiB to 1 TiB", '"2 GiB"'),
+    # On the host's disk, in the session's folder.
+    "held": Bound(1 << 20, 1 << 40, 512 << 20, "1 MiB to 1 TiB", '"2 GiB"'),
+    # A log of this length is one that nobody reads, and fills the disk of who keeps it.
+    "output": Bound(64 << 10, 1 << 40, 256 << 20, "64 KiB to 1 TiB", '"1 GiB"'),
     "timeout": Bound(0.1, 30 * 86400.0, 3600.0, "0.1s to 30d", '"12h"'),
 }
 

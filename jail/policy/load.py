@@ -143,7 +143,17 @@ def _kept(folder: str, name: str, key: bytes) -> tuple[object, ...] | None:
 
 def _fits(fields: object) -> bool:
     """Whether `fields` are those of a Policy without its sources, each of its type."""
-    kinds = (*("text",) * 2, *("texts",) * 5, "pairs", *(int,) * 3, float, "texts")
+    kinds = (
+        *("text",) * 2,
+        *("texts",) * 5,
+        bool,
+        "texts",
+        "pairs",
+        "texts",
+        *(int,) * 6,
+        float,
+        "texts",
+    )
     if not isinstance(fields, tuple) or len(fields) != len(kinds):
         return False
     for kind, field in zip(kinds, fields, strict=True):

@@ -25,7 +25,7 @@ from jail.policy.check import (
 )
 from jail.policy.names import pass_complaint, set_complaint
 from jail.policy.shape import File, Found, Path, at, shaped, shown
-from jail.policy.value import LOSSES, Policy
+from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
 
 _MOST_ENTRIES: Final = 1000
 """Entries of one array: a path costs a mount, and a host has only so many (fs.mount-max, proc(5))."""
@@ -44,7 +44,8 @@ def parse(content: bytes, file: str, home: str) -> Policy:
     document = _document(text, file)
     policy, found = shaped(document)
     found += [*_described(document), *_paths(document, home), *_names(document), *_amounts(document)]
-    found += _losses(document)
+    for table, key, known, one in _VOCABULARIES:
+        found += _known_names(document, (table, key), known, one)
     if policy is None or found:
         found.sort(key=_order(document))
         faults = [Fault(file, shown(one.path), one.message, one.hint) for one in found]
@@ -124,9 +125,12 @@ def _names(document: dict[str, Any]) -> Iterator[Found]:
 
 def _amounts(document: dict[str, Any]) -> Iterator[Found]:
     readers: dict[str, tuple[tuple[type, ...], Callable[[str, Any], object]]] = {
+        "memory": ((int, str), limits.size),
         "processes": ((int,), limits.count),
         "open_files": ((int,), limits.count),
         "tmp": ((int, str), limits.size),
+        "held": ((int, str), limits.size),
+        "output": ((int, str), limits.size),
         "timeout": ((str,), limits.duration),
     }
     for key, (types, reader) in readers.items():
@@ -138,17 +142,27 @@ def _amounts(document: dict[str, Any]) -> Iterator[Found]:
                 yield Found(("limits", key), unfit.message, unfit.hint)
 
 
-def _losses(document: dict[str, Any]) -> Iterator[Found]:
+_VOCABULARIES: Final = (
+    ("toolchains", "use", TOOLCHAINS, "toolchain"),
+    ("terminal", "allow", TERMINAL, "name"),
+    ("accept", "losses", LOSSES, "loss"),
+)
+"""Arrays that take names of one table: where they stand, the table, and what one of them is called."""
+
+
+def _known_names(
+    document: dict[str, Any], where: tuple[str, str], known: Mapping[str, str], one: str
+) -> Iterator[Found]:
     seen: set[str] = set()
-    for path, name in _strings(document, "accept", "losses"):
-        if name in LOSSES and name not in seen:
+    for path, name in _strings(document, *where):
+        if name in known and name not in seen:
             seen.add(name)
         elif name in seen:
             yield Found(path, f"`{name}` is there already", "remove one of the two")
         else:
-            close = difflib.get_close_matches(name[:_LONGEST_NAME], LOSSES, n=1)
+            close = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1)
             guess = f"; did you mean `{close[0]}`?" if close else ""
-            yield Found(path, f"unknown loss `{name[:80]}`{guess}", f"known: {', '.join(LOSSES)}")
+            yield Found(path, f"unknown {one} `{name[:80]}`{guess}", f"known: {', '.join(known)}")
 
 
 def _strings(document: dict[str, Any], table: str, key: str) -> Iterator[tuple[Path, str]]:
@@ -192,11 +206,17 @@ def _value(file: File, source: tuple[str, str]) -> Policy:
         write=tuple(map(clean, file.files.write)),
         read=tuple(map(clean, file.files.read)),
         hide=tuple(map(clean, file.files.hide)),
+        toolchains=tuple(file.toolchains.use),
+        gpu=file.toolchains.gpu,
         pass_names=tuple(file.environment.pass_names),
         set_values=tuple(sorted(file.environment.set_values.items())),
+        terminal=tuple(file.terminal.allow),
+        memory_bytes=limits.size("memory", file.limits.memory),
         processes=file.limits.processes,
         open_files=file.limits.open_files,
         tmp_bytes=limits.size("tmp", file.limits.tmp),
+        held_bytes=limits.size("held", file.limits.held),
+        output_bytes=limits.size("output", file.limits.output),
         timeout=limits.duration("timeout", file.limits.timeout),
         accept=tuple(file.accept.losses),
         sources=(source,),

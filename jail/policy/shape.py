@@ -40,15 +40,27 @@ class _Files(_Table):
     hide: list[str] = []
 
 
+class _Toolchains(_Table):
+    use: list[str] = []
+    gpu: bool = False
+
+
 class _Environment(_Table):
     pass_names: list[str] = Field(default=[], alias="pass")
     set_values: dict[str, str] = Field(default={}, alias="set")
 
 
+class _Terminal(_Table):
+    allow: list[str] = []
+
+
 class _Limits(_Table):
+    memory: int | str = int(limits.BOUNDS["memory"].absent)
     processes: int = int(limits.BOUNDS["processes"].absent)
     open_files: int = int(limits.BOUNDS["open_files"].absent)
     tmp: int | str = int(limits.BOUNDS["tmp"].absent)
+    held: int | str = int(limits.BOUNDS["held"].absent)
+    output: int | str = int(limits.BOUNDS["output"].absent)
     timeout: str = f"{limits.BOUNDS['timeout'].absent:.0f}s"
 
 
@@ -62,7 +74,9 @@ class File(_Table):
     name: str
     description: str = ""
     files: _Files = _Files()
+    toolchains: _Toolchains = _Toolchains()
     environment: _Environment = _Environment()
+    terminal: _Terminal = _Terminal()
     limits: _Limits = _Limits()
     accept: _Accept = _Accept()
 
@@ -75,13 +89,21 @@ SHAPES: Final[dict[Path, tuple[str, str]]] = {
     ("files", "write"): ("an array of strings", 'write = ["~/out"]'),
     ("files", "read"): ("an array of strings", 'read = ["~/.rustup"]'),
     ("files", "hide"): ("an array of strings", 'hide = [".env"]'),
+    ("toolchains",): ("a table", "[toolchains]"),
+    ("toolchains", "use"): ("an array of strings", 'use = ["python"]'),
+    ("toolchains", "gpu"): ("true or false", "gpu = false"),
     ("environment",): ("a table", "[environment]"),
     ("environment", "pass"): ("an array of strings", 'pass = ["TERM"]'),
     ("environment", "set"): ("a table", "[environment.set]"),
+    ("terminal",): ("a table", "[terminal]"),
+    ("terminal", "allow"): ("an array of strings", 'allow = ["title"]'),
     ("limits",): ("a table", "[limits]"),
+    ("limits", "memory"): ("a string or a number of bytes", 'memory = "8 GiB"'),
     ("limits", "processes"): ("a whole number", "processes = 4096"),
     ("limits", "open_files"): ("a whole number", "open_files = 65536"),
     ("limits", "tmp"): ("a string or a number of bytes", 'tmp = "2 GiB"'),
+    ("limits", "held"): ("a string or a number of bytes", 'held = "2 GiB"'),
+    ("limits", "output"): ("a string or a number of bytes", 'output = "1 GiB"'),
     ("limits", "timeout"): ("a string", 'timeout = "12h"'),
     ("accept",): ("a table", "[accept]"),
     ("accept", "losses"): ("an array of strings", 'losses = ["limits-memory"]'),
@@ -115,8 +137,8 @@ def _misshapen(document: dict[str, Any], kind: str, path: Path) -> Found:
         return Found(path, "missing", f"write {SHAPES[path][1]}")
     if kind == "extra_forbidden":
         return _unknown(path)
-    if path[:2] == ("limits", "tmp"):
-        path = path[:2]  # pydantic names the member of the union after it
+    if path[:1] == ("limits",):
+        path = path[:2]  # pydantic names the member of a union after it
     # What is not in the table is an entry of an array or of [environment.set].
     expected, example = SHAPES.get(path, ("a string", "it in quotes"))
     return Found(path, f"{_kind(at(document, path))}, but it takes {expected}", f"write {example}")

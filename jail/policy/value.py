@@ -15,6 +15,23 @@ LOSSES: Final = {
 }
 """Each wall that a host may be unable to give: the name that `accept.losses` takes → what is lost."""
 
+TOOLCHAINS: Final = {
+    "python": "pyenv, uv, pipx, conda",
+    "node": "nvm, fnm, volta, n, corepack",
+    "rust": "rustup, cargo",
+    "go": "go, and what `go install` made",
+    "java": "sdkman, jenv, maven, gradle",
+    "ruby": "rbenv, rvm, gems",
+    "cc": "compilers, linkers and their caches",
+}
+"""Each toolchain that `toolchains.use` takes → whose folders in the home folder are looked for."""
+
+TERMINAL: Final = {
+    "title": "the window's title may be set",
+    "clipboard": "the person's clipboard may be written; it can never be read",
+}
+"""What `terminal.allow` takes → what escape sequences from inside may then do to the person's terminal."""
+
 
 class Policy(NamedTuple):
     """What a run may do.
@@ -34,16 +51,28 @@ class Policy(NamedTuple):
     """Read-only."""
     hide: tuple[str, ...]
     """Absent inside, also where a wider entry would show it."""
+    toolchains: tuple[str, ...]
+    """Names in TOOLCHAINS whose folders are found and given read-only."""
+    gpu: bool
+    """Whether the host's GPU devices are given."""
     pass_names: tuple[str, ...]
     """Environment names handed on from the caller; one closing `*` stands for any ending."""
     set_values: tuple[tuple[str, str], ...]
     """Environment (name, value) pairs set by the policy, sorted by name."""
+    terminal: tuple[str, ...]
+    """Names in TERMINAL: escape sequences that reach the person's terminal."""
+    memory_bytes: int
+    """Most memory of everything inside together, in bytes."""
     processes: int
     """Most processes and threads (RLIMIT_NPROC, getrlimit(2))."""
     open_files: int
     """Most open file descriptors of one process (RLIMIT_NOFILE)."""
     tmp_bytes: int
     """Size of each tmpfs, in bytes."""
+    held_bytes: int
+    """Most bytes that the session keeps of what was moved away or held, on the host's disk."""
+    output_bytes: int
+    """Most bytes that the command may print on its pipes or terminal."""
     timeout: float
     """Seconds until the run is ended; 0 is never."""
     accept: tuple[str, ...]
