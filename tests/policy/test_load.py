@@ -415,10 +415,11 @@ ODD_BODIES: dict[str, Callable[[bytes], bytes]] = {
     "a number for the name": with_fields(lambda fields: (1, *fields[1:])),
     "a list for a tuple": with_fields(lambda fields: (*fields[:3], ["/"], *fields[4:])),
     "a number in a tuple": with_fields(lambda fields: (*fields[:3], (1,), *fields[4:])),
-    "half a pair": with_fields(lambda fields: (*fields[:7], (("A",),), *fields[8:])),
-    "true for a number": with_fields(lambda fields: (*fields[:8], True, *fields[9:])),
-    "a whole number for seconds": with_fields(lambda fields: (*fields[:11], 1, *fields[12:])),
-    "a text for the losses": with_fields(lambda fields: (*fields[:12], "landlock")),
+    "half a pair": with_fields(lambda fields: (*fields[:9], (("A",),), *fields[10:])),
+    "true for a number": with_fields(lambda fields: (*fields[:12], True, *fields[13:])),
+    "a number for true": with_fields(lambda fields: (*fields[:7], 1, *fields[8:])),
+    "a whole number for seconds": with_fields(lambda fields: (*fields[:17], 1, *fields[18:])),
+    "a text for the losses": with_fields(lambda fields: (*fields[:18], "landlock")),
 }
 
 

@@ -14,7 +14,7 @@ from jail.policy import limits
 from jail.policy.check import PolicyFaults, resolved
 from jail.policy.parse import parse
 from jail.policy.paths import beneath
-from jail.policy.value import LOSSES, Policy
+from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
 from support.installed import CHECKOUT
 
 HOME = "/home/ada"
@@ -47,18 +47,26 @@ def test_a_name_alone_gives_nothing_and_the_strict_limits() -> None:
         write=(),
         read=(),
         hide=(),
+        toolchains=(),
+        gpu=False,
         pass_names=(),
         set_values=(),
+        terminal=(),
+        memory_bytes=2 << 30,
         processes=1024,
         open_files=4096,
         tmp_bytes=512 << 20,
+        held_bytes=512 << 20,
+        output_bytes=256 << 20,
         timeout=3600.0,
         accept=(),
         sources=(("file.toml", sha256_hex(content)),),
     )
 
 
-@pytest.mark.parametrize("table", ["files", "environment", "environment.set", "limits", "accept"])
+@pytest.mark.parametrize(
+    "table", ["files", "toolchains", "environment", "environment.set", "terminal", "limits", "accept"]
+)
 def test_an_empty_table_is_an_absent_one(table: str) -> None:
     assert policy(f'name = "x"\n[{table}]')._replace(sources=()) == policy('name = "x"')._replace(sources=())
 
@@ -72,22 +80,31 @@ def test_every_key_is_read() -> None:
     write = ["~/w", "./w//x/"]
     read = ["/r"]
     hide = ["h", "./~"]
+    [toolchains]
+    use = ["rust", "cc"]
+    gpu = true
     [environment]
     pass = ["TERM", "LC_*"]
     [environment.set]
     Z = "1"
     A = ""
+    [terminal]
+    allow = ["clipboard"]
     [limits]
+    memory = "64 MiB"
     processes = 20
     open_files = 0x100
     tmp = 1_048_576
+    held = "1.5 GiB"
+    output = "64 KiB"
     timeout = "0"
     [accept]
     losses = ["landlock", "cgroup-namespace"]
     """
     assert policy(text)[:-1] == (
         *("a-b_1", "Two\nlines.", ("/usr",), ("~/w", "w/x"), ("/r",), ("h", "./~")),
-        *(("TERM", "LC_*"), (("A", ""), ("Z", "1")), 20, 256, 1 << 20, 0.0, ("landlock", "cgroup-namespace")),
+        *(("rust", "cc"), True, ("TERM", "LC_*"), (("A", ""), ("Z", "1")), ("clipboard",)),
+        *(64 << 20, 20, 256, 1 << 20, 3 << 29, 64 << 10, 0.0, ("landlock", "cgroup-namespace")),
     )
 
 
@@ -155,6 +172,13 @@ ONE_FAULT = [
     ("[limits]\ntimeout = '0s'", "limits.timeout", "too small"),
     ("[limits]\ntimeout = inf", "limits.timeout", "a number"),
     ("[limits]\ntimeout = 12:00:00", "limits.timeout", "a date or time"),
+    ("[limits]\nmemory = '32 MiB'", "limits.memory", "too small"),
+    ("[limits]\nheld = '2 TB'", "limits.held", "not a size"),
+    ("[limits]\noutput = false", "limits.output", "true or false"),
+    ("[toolchains]\nuse = ['pyton']", "toolchains.use[0]", "did you mean `python`?"),
+    ("[toolchains]\nuse = ['cc', 'cc']", "toolchains.use[1]", "already"),
+    ("[toolchains]\ngpu = 1", "toolchains.gpu", "a whole number"),
+    ("[terminal]\nallow = ['bell']", "terminal.allow[0]", "unknown name"),
     ("[accept]\nlosses = ['landlok']", "accept.losses[0]", "did you mean `landlock`?"),
     ("[accept]\nlosses = ['*']", "accept.losses[0]", "unknown loss"),
     ("[accept]\nlosses = ['landlock', 'landlock']", "accept.losses[1]", "already"),
@@ -251,16 +275,17 @@ def test_without_a_home_nothing_is_parsed(home: str) -> None:
         parse(b'name = "x"', "file.toml", home)
 
 
+GIVING = ("system", "write", "read", "toolchains", "pass_names", "set_values", "terminal")
+LIMITS = ("memory_bytes", "processes", "open_files", "tmp_bytes", "held_bytes", "output_bytes")
+
+
 def gives_no_more(less: Policy, more: Policy) -> bool:
     """Whether `less` allows nothing that `more` does not."""
-    within = all(
-        set(getattr(less, field)) <= set(getattr(more, field))
-        for field in ("system", "write", "read", "pass_names", "set_values", "accept")
-    )
+    within = all(set(getattr(less, field)) <= set(getattr(more, field)) for field in (*GIVING, "accept"))
     bounded = 0 < less.timeout <= more.timeout and all(
-        getattr(less, field) <= getattr(more, field) for field in ("processes", "open_files", "tmp_bytes")
+        getattr(less, field) <= getattr(more, field) for field in LIMITS
     )
-    return within and bounded and set(less.hide) >= set(more.hide)
+    return within and bounded and less.gpu <= more.gpu and set(less.hide) >= set(more.hide)
 
 
 LINES = OVERNIGHT.splitlines(keepends=True)
@@ -347,6 +372,10 @@ DOCUMENTS = st.fixed_dictionaries(
             }
         ),
         "limits": table(dict.fromkeys(limits.BOUNDS, AMOUNTS)),
+        "toolchains": table(
+            {"use": st.lists(st.sampled_from([*TOOLCHAINS, "x"]), max_size=3), "gpu": st.booleans()}
+        ),
+        "terminal": table({"allow": st.lists(st.sampled_from([*TERMINAL, "x"]), max_size=2)}),
         "accept": table({"losses": st.lists(st.sampled_from([*LOSSES, "x"]), max_size=3)}),
     },
 )

@@ -56,6 +56,7 @@ def test_no_value_of_another_type_is_taken_or_converted(path: Path, value: objec
         "a string": isinstance(value, str),
         "a string or a number of bytes": isinstance(value, str) or value == 7,
         "a whole number": value == 7,
+        "true or false": isinstance(value, bool),
         "an array of strings": value == ["x"],
         "a table": False,
     }[expected] or (path == ("environment", "set") and isinstance(value, dict))
