@@ -1,15 +1,20 @@
 """Fixtures that every room's tests may ask for."""
 
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-from support.installed import CHECKOUT, Installed, build_wheel, make_environment
+from support.installed import CHECKOUT, Installed, build_wheel, environment_in, make_environment
 from support.jails import Jail, make_jail
+from support.shared import FOLDER, once, pytest_configure, pytest_configure_node, pytest_unconfigure
+
+__all__ = [
+    "pytest_configure",
+    "pytest_configure_node",
+    "pytest_unconfigure",
+]  # hooks count where they are named
 
 # The checkout may be read-only, and a test that is timed fails where the machine is busy.
 hypothesis.settings.register_profile("jail", database=None, deadline=None)
@@ -31,23 +36,32 @@ def checkout() -> Path:
 
 
 @pytest.fixture(scope="session")
-def open_folder() -> Iterator[Path]:
-    """A session's folder that other uids may enter (pytest's own are 0700)."""
-    with tempfile.TemporaryDirectory(prefix="jail-tests-") as folder:
-        os.chmod(folder, 0o755)
-        yield Path(folder)
+def shared_folder(request: pytest.FixtureRequest) -> Path:
+    """The folder of all processes of this suite; other uids may enter it."""
+    return request.config.stash[FOLDER]
 
 
 @pytest.fixture(scope="session")
-def wheel(open_folder: Path) -> Path:
+def open_folder(shared_folder: Path) -> Path:
+    """A session's folder that other uids may enter (pytest's own are 0700), of this process alone."""
+    folder = shared_folder / f"process-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(shared_folder: Path) -> Path:
     """The wheel of this checkout."""
-    return build_wheel(open_folder / "wheel")
+    (wheel,) = once(shared_folder / "wheel", build_wheel).glob("jail-*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="session")
-def installed(open_folder: Path, wheel: Path) -> Installed:
+def installed(shared_folder: Path, wheel: Path) -> Installed:
     """jail as `pip install .` leaves it in a virtual environment."""
-    return make_environment(open_folder / "venv", wheel)
+    beside = shared_folder / "installation"  # what tests of its surroundings give to a jail
+    beside.mkdir(mode=0o755, exist_ok=True)
+    return environment_in(once(beside / "venv", lambda folder: make_environment(folder, wheel)))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.installed import Installed
+from support.shared import once
 from support.work import STARTERS, Ground, Said, host_npm, make_ground, row
 
 Row = Mapping[str, Said]
@@ -147,9 +148,12 @@ again:
 
 
 @pytest.fixture(scope="session")
-def material(open_folder: Path) -> Path:
+def material(shared_folder: Path) -> Path:
+    return once(shared_folder / "node-material", make_material)
+
+
+def make_material(folder: Path) -> None:
     """package.json with its lock, and the cache with which npm needs no registry; npm on the host fills it."""
-    folder = open_folder / "node-material"
     (folder / "tests").mkdir(parents=True)
     (folder / "package.json").write_text(json.dumps(PACKAGE))
     quiet = ("--no-audit", "--no-fund", "--ignore-scripts")
@@ -161,7 +165,6 @@ def material(open_folder: Path) -> Path:
         'const { test } = require("node:test");'
         'test("semver sorts", () => require("node:assert").ok(require("semver").gt("2.0.0", "1.0.0")));\n'
     )
-    return folder
 
 
 @pytest.fixture(scope="module", params=STARTERS)

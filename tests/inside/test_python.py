@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.installed import Installed
+from support.shared import once
 from support.work import STARTERS, SYSTEM_PYTHON, Ground, Said, fetched, make_ground, row
 
 Row = Mapping[str, Said]
@@ -151,13 +152,15 @@ cores True
 
 
 @pytest.fixture(scope="session")
-def material(open_folder: Path) -> Path:
+def material(shared_folder: Path) -> Path:
+    return once(shared_folder / "python-material", fetch_material)
+
+
+def fetch_material(folder: Path) -> None:
     """Wheels and one source distribution, fetched by pip on the host."""
-    folder = open_folder / "python-material"
     folder.mkdir()
     fetched(folder / "wheels", *TOOLS, options=("--only-binary", ":all:"))
     fetched(folder / "sdist", SDIST, options=("--no-binary", ":all:"))
-    return folder
 
 
 @pytest.fixture(scope="module", params=STARTERS)

@@ -61,7 +61,7 @@ def cycle() -> list[object]:
         -(2**63),
         b"bytes",
         {1},
-        object(),
+        ...,
         {1: 2},
         {"cut": 1},
         cycle(),

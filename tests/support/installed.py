@@ -27,22 +27,25 @@ class Installed(NamedTuple):
     packages: Path
 
 
-def build_wheel(folder: Path) -> Path:
+def build_wheel(folder: Path) -> None:
     """Build the wheel of this checkout into `folder`."""
     command = [sys.executable, "-I", "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     run_or_show(command, cwd=CHECKOUT)
-    (wheel,) = folder.glob("jail-*.whl")
-    return wheel
+
+
+def environment_in(folder: Path) -> Installed:
+    """Where things lie in the environment that `make_environment` made in `folder`."""
+    packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    return Installed(folder, folder / "bin" / "jail", folder / "bin" / "python", packages)
 
 
 def make_environment(folder: Path, wheel: Path) -> Installed:
     """A virtual environment in `folder` with `wheel` and what it needs."""
     base = os.path.realpath(sys.executable)
     run_or_show([base, "-I", "-m", "venv", "--without-pip", str(folder)])
-    python = folder / "bin" / "python"
-    packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    found = environment_in(folder)
     for name in sorted(needed_by(metadata_of(wheel))):
-        copy_distribution(name, packages)
+        copy_distribution(name, found.packages)
     # This environment's pip, run by the new one's Python: it installs into the Python that runs it. It sees
     # this environment's jail as installed already, hence --ignore-installed.
     pip = {"PYTHONPATH": sysconfig.get_path("purelib"), "PATH": os.defpath, "HOME": str(folder)}
@@ -57,8 +60,8 @@ def make_environment(folder: Path, wheel: Path) -> Installed:
         "--no-cache-dir",
         str(wheel),
     ]
-    run_or_show([str(python), "-s", *install], env=pip)
-    return Installed(folder, folder / "bin" / "jail", python, packages)
+    run_or_show([str(found.python), "-s", *install], env=pip)
+    return found
 
 
 def metadata_of(wheel: Path) -> list[str]:

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -122,8 +123,9 @@ class Ground(NamedTuple):
 
 def make_ground(starter: str, installed: Installed, folder: Path) -> Ground:
     """An empty workspace beneath `folder` (which other uids may enter) for one of STARTERS."""
-    folder = folder / starter
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{starter}-", dir=folder))  # a module's fixtures may be made again
+    folder.chmod(0o755)
     jail = warm_jail(installed, folder)
     owner = {"owner": os.geteuid(), "root-for-owner": PERSON, "root-for-root": 0}[starter]
     ground = Ground(jail, owner)
