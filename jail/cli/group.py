@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from jail import __version__
 from jail.cli.table import COMMANDS
@@ -17,7 +18,17 @@ class _Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         found: click.Command = importlib.import_module(f"jail.cli.{cmd_name}").command
+        if ctx.resilient_parsing:  # a shell asks for words
+            from jail.cli.completing import prepare
+
+            prepare(found)
         return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands with their lines of the table, then the options: no command is loaded."""
+        named = {name: text for name, text in COMMANDS.items() if name.startswith(incomplete)}
+        found = [CompletionItem(name, help=text) for name, text in named.items()]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -8,6 +8,8 @@ COMMANDS: Final = {
     "doctor": "Say what this host can give, and how to mend the rest.",
     "sessions": "List the sessions, newest first.",
     "verify": "Check that a session's ledger is whole and unchanged.",
+    "completion": "Print what a shell needs to complete the words of `jail`.",
+    "man": "Print the manual page.",
 }
 """Name of the command and of its module in this package → its line in `jail --help`, so that help loads no
 command.
