@@ -126,7 +126,8 @@ def landlock_(host: Host) -> Finding:
         if not gone:
             return Finding(OK, f"ABI {version}, every right that jail uses")
         why = f"the second wall for files does not judge: {gone}"
-        return Finding(LOST, f"ABI {version}", why, remedies.kernel(host), "landlock-rights")
+        whole = next(abi.kernel for abi in landlock.ABIS if not landlock.lost(abi.version))
+        return Finding(LOST, f"ABI {version}", why, remedies.newer_landlock(host, whole), "landlock-rights")
     why = "the second wall for files is missing"
     if version:
         why = f"{why}: this one refuses each rename between folders, which no build survives, and is not used"

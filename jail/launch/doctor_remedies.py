@@ -191,6 +191,14 @@ def kernel(host: Host) -> tuple[str, ...]:
     )
 
 
+def newer_landlock(host: Host, needed: str) -> tuple[str, ...]:
+    """For a kernel that would do, and judges less than `needed`, the version that has every right."""
+    return (
+        f"use Linux {needed} or later, not {host.release}: Debian 13; on Debian 12, with backports:",
+        *typed("sudo apt install -t bookworm-backports linux-image-amd64 && sudo reboot"),
+    )
+
+
 def reinstall(package: str) -> tuple[str, ...]:
     """For a library that jail's own environment lacks."""
     return (

@@ -457,6 +457,7 @@ def test_an_older_landlock_is_told_with_the_rights_that_it_lacks() -> None:
     lacks = "ioctl on devices (Linux 6.10); scopes of signals and abstract sockets (Linux 6.12)"
     assert (row.state, row.found, row.loss) == ("lost", "ABI 3", "landlock-rights")
     assert lacks in row.why
+    assert row.remedy[0].startswith("use Linux 6.12 or later")
 
 
 @pytest.mark.parametrize(("accepted", "code"), [((), 78), (("landlock",), 0)])
