@@ -16,9 +16,10 @@ from jail.launch import doctor, doctor_text
     metavar="NAME|FILE",
     help="Judge losses by this policy. Default: overnight.",
 )
+@click.option("--attack", is_flag=True, help="Attack a run of the policy from inside, and say what held.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.pass_context
-def command(context: click.Context, policy: str, *, as_json: bool) -> None:
+def command(context: click.Context, policy: str, *, attack: bool, as_json: bool) -> None:
     """Try every wall that `jail run` builds; say what this host gives, what it lacks and how to mend that.
 
     Nothing is changed: each wall is put up in a process that ends, and a session of the real run at the end
@@ -31,11 +32,17 @@ def command(context: click.Context, policy: str, *, as_json: bool) -> None:
       MISSING  a run is refused, whatever the policy
       untried  could not be tried before something above is mended
 
+    With --attack a program inside a real run of the policy, in a workspace made for it, tries to get out in
+    some fifty harmless ways: reads canaries, mounts, signals, connects. Each is held, NOT HELD or not tried.
+
     \b
     Exit code:
-      0   `jail run` works here
-      78  it is refused: something is missing, or lost and not accepted
+      0   `jail run` works here; with --attack, every attack that could be tried is held
+      1   with --attack: one is not held
+      78  a run is refused: something is missing, or lost and not accepted
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
+    if attack:
+        context.exit(_attack(policy, as_json=as_json))
     found = doctor.examine(os.environ, policy)
     if as_json:
         click.echo(json.dumps(doctor_text.values(found), sort_keys=True))
@@ -43,3 +50,18 @@ def command(context: click.Context, policy: str, *, as_json: bool) -> None:
         for line in doctor_text.lines(found):
             show(line)
     context.exit(found.code)
+
+
+_COLOURS = {"held": "green", "NOT HELD": "red", "not tried": "yellow"}
+
+
+def _attack(policy: str, *, as_json: bool) -> int:
+    from jail.launch import attack, attack_text
+
+    found = attack.examine(os.environ, policy)
+    if as_json:
+        click.echo(json.dumps(attack_text.values(found), sort_keys=True))
+        return found.code
+    for state, line in attack_text.lines(found):
+        show(line, word=state, colour=_COLOURS.get(state, ""))
+    return found.code

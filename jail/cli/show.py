@@ -4,6 +4,7 @@ Rule: what is shown may hold anything that a program inside has said; it is esca
 no command can forget it (case C6). A terminal that cannot show a character gets an escape, never a traceback.
 """
 
+import os
 import sys
 import time
 
@@ -14,10 +15,13 @@ from jail.errors import printable
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
-def show(text: str) -> None:
-    """Print `text` as one line."""
+def show(text: str, word: str = "", colour: str = "") -> None:
+    """Print `text` as one line; its first `word` in `colour` on a terminal, unless NO_COLOR is set."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
+    shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    if word and colour and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        shown = shown.replace(word, click.style(word, fg=colour), 1)
+    click.echo(shown)
 
 
 def moment(seconds: float) -> str:

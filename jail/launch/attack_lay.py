@@ -1,0 +1,264 @@
+"""The ground of `jail doctor --attack`: a throw-away workspace, canaries around it, listeners.
+
+Rule: everything lies in folders made for it and is gone afterwards, also when the attack is interrupted;
+nothing of the person's own is read but names. Each canary is tried from outside first (read, connected to,
+alive), so that "not reached" inside is the wall's doing and not an accident.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Final
+
+from jail.errors import EXIT_CANNOT_ISOLATE, JailError
+from jail.kernel import libc
+from jail.kernel.syscalls import number
+from jail.launch import places, survey
+
+CANARY: Final = "canary"
+HOST_SOCKET: Final = "host.sock"
+VARIABLE: Final = "JAIL_ATTACK_CANARY"
+PROTECTED: Final = ("RESEARCH.md", "CLAUDE.md", ".envrc")
+"""Protected names that are there from the start; others are made inside."""
+GIT: Final = {
+    "HEAD": "ref: refs/heads/main\n",
+    "config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+    "hooks/pre-commit": "#!/bin/sh\nexit 0\n",
+    "objects/info/.keep": "",
+    "refs/heads/.keep": "",
+}
+"""The least that git takes for a repository (gitrepository-layout(5))."""
+PROJECT_POLICY: Final = ".jail.toml"
+_PR_SET_PDEATHSIG: Final = 1
+_IPC_CREATE: Final = 0o3000  # IPC_CREAT | IPC_EXCL of <linux/ipc.h>
+_IPC_RMID: Final = 0
+
+
+class Ground:
+    """What was laid out. `truths` is what the program inside is told; `files` must not change."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.mark = f"jail-attack-{secrets.token_hex(8)}"
+        self.token = secrets.token_hex(16)
+        self.environ = dict(environ)
+        self.home = survey.caller_from(environ, "/").home
+        self.state = places.own(environ, self.home).state
+        self.truths: dict[str, Any] = {"mark": self.mark, "variable": self.token, "home": self.home}
+        self.files: dict[str, bytes] = {}
+        self.folders: list[str] = []
+        self.listeners: dict[str, socket.socket] = {}
+        self.uid, self.gid = os.geteuid(), os.getegid()
+        self.process = -1
+        self.workspace = self.session = self.streams = ""
+
+    def keep(self, path: str, text: str, mode: int = 0o600) -> None:
+        """Write a file of the command's uid, and remember it."""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        self.files[path] = text.encode()
+
+    def give(self, folder: str, uid: int, gid: int) -> None:
+        """As root, make all of a folder somebody's."""
+        if os.geteuid() == 0:
+            for path in (
+                folder,
+                *(f"{at}/{name}" for at, folders, names in os.walk(folder) for name in (*folders, *names)),
+            ):
+                os.chown(path, uid, gid, follow_symlinks=False)
+
+
+@contextmanager
+def laid(environ: Mapping[str, str]) -> Iterator[Ground]:
+    """Lay everything out, and take it away again. Raises JailError where there is no place for it."""
+    ground = Ground(environ)
+    with ExitStack() as stack:
+        try:
+            _folders(ground, stack)
+            _listeners(ground, stack)
+            _shared_memory(ground, stack)
+        except OSError as error:
+            raise JailError(
+                "the attacks need a place for their canaries",
+                where=str(error),
+                hint="make /tmp a folder that you can write, or set TMPDIR",
+                code=EXIT_CANNOT_ISOLATE,
+            ) from error
+        ground.process = stack.enter_context(_target(ground.uid, ground.gid))
+        ground.truths["pid"] = ground.process
+        yield ground
+
+
+def _temporary(stack: ExitStack, parent: str | None, prefix: str) -> str:
+    folder = os.path.realpath(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _folders(ground: Ground, stack: ExitStack) -> None:
+    base = _temporary(stack, None, "jail-attack-")
+    kept = _temporary(stack, None, "jail-attack-")
+    ground.session, ground.streams = f"{kept}/state", f"{kept}/streams"
+    ground.workspace, beside = f"{base}/workspace", f"{base}/beside"
+    for folder in (ground.workspace, beside, ground.streams):
+        os.mkdir(folder, 0o700)
+    ground.keep(f"{beside}/{CANARY}", ground.token)
+    ground.folders = [beside]
+    at_home = ""
+    with suppress(OSError):
+        at_home = _temporary(stack, ground.home, ".jail-attack-")
+        ground.keep(f"{at_home}/{CANARY}", ground.token)
+        ground.folders.append(at_home)
+    _workspace(ground, {"beside": beside, "home": at_home})
+    # As root: whose workspace this is decides as whom the command runs, so it is as in the current folder.
+    owner = os.stat(".")
+    ground.give(base, owner.st_uid, owner.st_gid)
+    ground.uid, ground.gid, _ = survey.who(places.look(ground.workspace))
+    if at_home:
+        ground.give(at_home, ground.uid, ground.gid)
+    secret_at_home = f"{at_home}/{CANARY}" if at_home else ""
+    ground.truths.update(
+        workspace=ground.workspace,
+        secret_beside=f"{beside}/{CANARY}",
+        secret_in_home=secret_at_home,
+        protected=[f"{ground.workspace}/{name}" for name in PROTECTED],
+    )
+    ground.environ[VARIABLE] = ground.token
+    ground.environ.setdefault("SSH_AUTH_SOCK", f"{at_home or beside}/{HOST_SOCKET}")
+
+
+def _workspace(ground: Ground, around: Mapping[str, str]) -> None:
+    work = ground.workspace
+    for name, text in GIT.items():
+        ground.keep(f"{work}/.git/{name}", text, 0o755 if name.startswith("hooks/") else 0o644)
+    for name in PROTECTED:
+        ground.keep(f"{work}/{name}", "# as it was\n")
+    ground.keep(f"{work}/control", "")
+    for name, folder in around.items():
+        if folder:
+            os.symlink(f"{folder}/{CANARY}", f"{work}/link-{name}")
+    with suppress(OSError):
+        fd = os.open(PROJECT_POLICY, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(fd, encoding="utf-8", errors="surrogateescape") as own:
+            ground.keep(f"{work}/{PROJECT_POLICY}", own.read(1 << 20))
+
+
+def _listeners(ground: Ground, stack: ExitStack) -> None:
+    found: dict[str, tuple[int, object]] = {"abstract": (socket.AF_UNIX, f"\0{ground.mark}")}
+    found |= {
+        f"{folder}/{HOST_SOCKET}": (socket.AF_UNIX, "") for folder in (*ground.folders, ground.workspace)
+    }
+    found |= {"127.0.0.1": (socket.AF_INET, ("127.0.0.1", 0)), "::1": (socket.AF_INET6, ("::1", 0))}
+    tcp = []
+    for name, (family, address) in found.items():
+        server = socket.socket(family)
+        stack.callback(server.close)
+        try:
+            _bind(server, name, address)
+            server.listen(8)
+            with socket.socket(family) as client:
+                client.settimeout(2)
+                _bind(client, name, address or name, connect=server)
+            server.settimeout(2)
+            server.accept()[0].close()
+        except OSError:
+            if family != socket.AF_INET6:  # a host without IPv6 has nothing to reach there
+                raise
+            continue
+        server.setblocking(False)  # noqa: FBT003 - as socket has it
+        ground.listeners[name] = server
+        if family in (socket.AF_INET, socket.AF_INET6):
+            tcp.append([int(family), name, server.getsockname()[1]])
+    if os.geteuid() == 0:
+        for folder in (*ground.folders, ground.workspace):
+            os.chown(f"{folder}/{HOST_SOCKET}", ground.uid, ground.gid)
+    ground.truths.update(
+        abstract=ground.mark, tcp=tcp, sockets=[name for name in ground.listeners if name.startswith("/")]
+    )
+
+
+def _bind(end: socket.socket, name: str, address: object, connect: socket.socket | None = None) -> None:
+    """Bind or connect; a path by its folder's descriptor, as it may be longer than an address."""
+    folder = -1
+    if name.startswith("/"):
+        folder = os.open(os.path.dirname(name), os.O_PATH | os.O_CLOEXEC)
+        address = f"/proc/self/fd/{folder}/{os.path.basename(name)}"
+    elif connect is not None and end.family != socket.AF_UNIX:
+        address = connect.getsockname()
+    try:
+        (end.bind if connect is None else end.connect)(address)  # type: ignore[arg-type]  # one of the families' forms
+    finally:
+        if folder >= 0:
+            os.close(folder)
+
+
+def _shared_memory(ground: Ground, stack: ExitStack) -> None:
+    """A segment, a queue and a file in memory, as far as this host has them; each is opened once."""
+    key = int(secrets.token_hex(3), 16) + 1
+    table = {"x86_64": (29, 31, 240, 241), "aarch64": (194, 195, 180, 181)}[os.uname().machine]
+    get, control, open_queue, unlink_queue = table
+    ground.truths.update(shm=0, mq="", shm_file="")
+    with suppress(libc.KernelError):
+        segment = libc.syscall("shmget", get, key, 4096, _IPC_CREATE | 0o666)
+        stack.callback(libc.syscall, "shmctl", control, segment, _IPC_RMID, None)
+        ground.truths["shm"] = key
+    with suppress(libc.KernelError):
+        name = ground.mark.encode()
+        before = os.umask(0)
+        try:
+            queue = libc.syscall("mq_open", open_queue, name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666, None)
+        finally:
+            os.umask(before)
+        os.close(queue)
+        stack.callback(libc.syscall, "mq_unlink", unlink_queue, name)
+        ground.truths["mq"] = ground.mark
+    with suppress(OSError):
+        path = f"/dev/shm/{ground.mark}"  # noqa: S108 - a random name of ours
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        stack.callback(os.unlink, path)
+        ground.truths["shm_file"] = path
+
+
+@contextmanager
+def _target(uid: int, gid: int) -> Iterator[int]:
+    """A process of the command's uid that does nothing, in a session of its own: no signal may reach it."""
+    ready, done = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _be_target(uid, gid)
+            os.write(done, b"r")
+            while True:
+                signal.pause()
+        finally:
+            os._exit(1)
+    os.close(done)
+    try:
+        if os.read(ready, 1) != b"r":
+            raise JailError(
+                f"no process can be started as uid {uid}", hint="run `jail doctor`", code=EXIT_CANNOT_ISOLATE
+            )
+        yield pid
+    finally:
+        os.close(ready)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _be_target(uid: int, gid: int) -> None:
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(each, signal.SIG_DFL)
+    os.setsid()
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    libc.syscall("prctl(PR_SET_PDEATHSIG)", number("prctl"), _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

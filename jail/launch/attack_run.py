@@ -1,0 +1,304 @@
+"""The run that is attacked: survey, plan and supervisor as for `jail run`, on files instead of a terminal.
+
+Rule: it runs in a child of the doctor that ends with it. The program goes in as standard input, for an
+interpreter that the jail shows: that which jail runs on, given read-only for this run where the policy does
+not show it, else the system's. What it says comes back by standard output, line by line, and is only data
+here.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from importlib import resources
+from typing import Any, Final, NamedTuple
+
+from jail.errors import EXIT_CANNOT_ISOLATE, JailError
+from jail.kernel import privileges, syscalls
+from jail.kernel.digest import sha256_hex
+from jail.launch import doctor_tries, places, start
+from jail.launch.attack_lay import Ground
+from jail.launch.attack_look import FIRST_LINE
+from jail.launch.attacks.seeing import OWN_DEVICES
+from jail.plan.build import FROZEN, MASKED
+from jail.plan.steps import Plan
+from jail.policy.load import load
+from jail.policy.paths import beneath
+
+SECONDS: Final = 60.0
+"""Until the run is given up: the attacks take a second or two, and each has its own limit."""
+MODULES: Final = ("words", "seeing", "writing", "asking", "gaining", "reaching", "table", "runner")
+"""What is sent, in an order in which each finds what it imports."""
+SYSTEM_PYTHON: Final = "/usr/bin/python3"
+OPENED: Final = 5
+"""Descriptors left open on purpose, which a leak would hand on."""
+MOST_NAMES: Final = 200
+MOST_OUTPUT: Final = 1 << 22
+
+
+class Answer(NamedTuple):
+    """What came back: tries by name of the attack, how the program ended, the policy and its losses."""
+
+    met: Mapping[str, list[list[str]]]
+    ended: str
+    policy: str
+    losses: tuple[str, ...]
+
+
+def run(ground: Ground, policy: str, names: list[str]) -> Answer:
+    """Attack one run. Raises JailError: 78 when it was refused or no interpreter could be shown, 2 for a
+    policy with faults.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        with open(f"{ground.streams}/{name}", "wb") as file:
+            file.write(b"" if name == "stdin" else FIRST_LINE)
+    tried, value = doctor_tries.apart(partial(_run, ground, policy, names), None, SECONDS)
+    said = _said(ground, "stdout")
+    if not isinstance(value, dict):
+        raise JailError(
+            "the run of the attacks failed",
+            where=tried.words(),
+            hint="run `jail doctor`",
+            code=EXIT_CANNOT_ISOLATE,
+        )
+    if value["problem"]:
+        message, where, hint, code = value["problem"]
+        raise JailError(message, where=where, hint=hint, code=int(code))
+    ground.truths["absent"] = value["absent"]
+    ground.truths["program"] = value["digest"]
+    lines = list(_lines(said))
+    if not any("hello" in line for line in lines):
+        raise JailError(
+            "the attacks could not start inside",
+            where=f"{value['interpreter']}, exit {value['code']}: {_said(ground, 'stderr')[-300:].strip()}",
+            hint=f"give its folder with `read` in the policy, or install {SYSTEM_PYTHON}",
+            code=EXIT_CANNOT_ISOLATE,
+        )
+    met = {str(line["attack"]): line["met"] for line in lines if "attack" in line}
+    ended = (
+        "" if any("end" in line for line in lines) else f"the program ended before it (exit {value['code']})"
+    )
+    return Answer(met, ended, value["policy"], tuple(value["losses"]))
+
+
+def _said(ground: Ground, name: str) -> str:
+    with open(f"{ground.streams}/{name}", "rb") as file:
+        return file.read(MOST_OUTPUT).decode("utf-8", "replace")
+
+
+def _lines(said: str) -> Iterator[dict[str, Any]]:
+    """The lines that are objects of JSON; an attack may have written others."""
+    for line in said.splitlines():
+        with suppress(ValueError):
+            found = json.loads(line)
+            if isinstance(found, dict):
+                yield found
+
+
+def _run(ground: Ground, policy: str, names: list[str]) -> dict[str, Any]:
+    """Be the run, in a child of the doctor that has no other purpose."""
+    answer: dict[str, Any] = {
+        "problem": None,
+        "losses": [],
+        "absent": [],
+        "code": -1,
+        "digest": "",
+        "policy": policy,
+    }
+    os.chdir(ground.workspace)
+    os.environ.clear()
+    os.environ.update(ground.environ, XDG_STATE_HOME=ground.session)
+    for _ in range(OPENED):
+        os.set_inheritable(os.open(ground.folders[-1], os.O_RDONLY | os.O_DIRECTORY), True)  # noqa: FBT003 - as os has it
+    try:
+        _make_what_rules_name(ground, policy)
+        options, command, plan = _prepared(ground, policy)
+        answer.update(policy=plan.policy, losses=[loss.name for loss in plan.losses], interpreter=command[0])
+        _tell(ground, plan, names)
+        program = _program(ground.truths)
+        with open(f"{ground.streams}/stdin", "wb") as file:
+            file.write(program)
+        answer.update(digest=sha256_hex(program), absent=ground.truths["absent"])
+        for fd, (name, flags) in enumerate(_STREAMS):
+            opened = os.open(f"{ground.streams}/{name}", flags | os.O_CLOEXEC)
+            os.dup2(opened, fd)
+            os.close(opened)
+        answer["code"] = start.run(options, command)
+    except JailError as error:
+        answer["problem"] = error.message, error.where, error.hint, error.code
+    return answer
+
+
+_STREAMS: Final = (
+    ("stdin", os.O_RDONLY),
+    ("stdout", os.O_WRONLY | os.O_APPEND),
+    ("stderr", os.O_WRONLY | os.O_APPEND),
+)
+"""As of a job whose output goes to a log."""
+
+
+def _make_what_rules_name(ground: Ground, policy: str) -> None:
+    """Folders in the throw-away workspace that the policy names: without them the run would be refused."""
+    found = load(policy, places.own(os.environ, ground.home).cache, ground.home)
+    for rule in (*found.write, *found.read):
+        if not rule.startswith(("/", "~")):
+            os.makedirs(os.path.join(ground.workspace, rule), exist_ok=True)
+            ground.give(os.path.join(ground.workspace, rule), *_owner(ground.workspace))
+
+
+def _owner(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_uid, found.st_gid
+
+
+def _prepared(ground: Ground, policy: str) -> tuple[start.Options, tuple[str, ...], Plan]:
+    """Options, command and plan with the first interpreter that the jail shows. Raises JailError."""
+    first: JailError | None = None
+    for interpreter, read in _interpreters():
+        options = start.Options(policy=policy, read=read)
+        command = (interpreter, "-I", "-S", "-", ground.mark)
+        try:
+            prepared = start.prepare(options, command, os.environ)
+        except JailError as error:
+            first = first or error
+            continue
+        problem = start.refused(prepared)
+        if problem is not None:
+            raise problem
+        if _shows(prepared.plan, interpreter):
+            _tell_of_jail(ground, prepared)
+            return options, command, prepared.plan
+    if first is not None:
+        raise first
+    raise JailError(
+        "no Python interpreter is visible inside, so nothing can be attacked from there",
+        where=f"policy {policy}",
+        hint=f"give {SYSTEM_PYTHON} or the prefix of another one with `read` in the policy",
+        code=EXIT_CANNOT_ISOLATE,
+    )
+
+
+def _interpreters() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Interpreter, and what to give for it, from the likeliest on."""
+    own = os.path.realpath(sys.executable)
+    yield own, ()
+    prefix = os.path.dirname(os.path.dirname(own))
+    if prefix not in ("/", "/usr"):
+        yield own, (prefix,)
+    if os.path.exists(SYSTEM_PYTHON):
+        yield os.path.realpath(SYSTEM_PYTHON), ()
+
+
+def _shows(plan: Plan, path: str) -> bool:
+    """Whether a path is given and not hidden again."""
+    given = any(step.verb == "bind" and beneath(path, step.target) for step in plan.steps)
+    return given and not any(step.verb == "hide" and beneath(path, step.target) for step in plan.steps)
+
+
+def _tell_of_jail(ground: Ground, prepared: start.Prepared) -> None:
+    state = [ground.state, prepared.own.state]
+    ground.truths.update(
+        state=state, own=[path for path in places.own_paths(prepared.own) if path not in state]
+    )
+
+
+def _tell(ground: Ground, plan: Plan, names: list[str]) -> None:
+    """What the program inside has to know of this host and of this plan."""
+    arch = syscalls.native()
+    column = list(syscalls.ARCHES).index(arch.name)
+    shown = [step.target for step in plan.steps]
+    ground.truths.update(
+        attacks=names,
+        calls={name: numbers[column] for name, numbers in syscalls.NUMBERS.items()},
+        max_known=arch.max_known,
+        holes=[call for hole in arch.holes for call in hole],
+        read_only=[step.target for step in plan.steps if step.verb == "bind" and step.options == ("ro",)],
+        masked=[name for name in MASKED if os.path.exists(f"/proc/{name}")],
+        settings=[path for name in FROZEN if os.path.exists(path := f"/proc/{name}")],
+        absent=_absent(ground, plan),
+        devices=[name for name in os.listdir("/dev") if name not in OWN_DEVICES],
+        limits={
+            name: (int(privileges.LIMITS[name]), value)
+            for name, value in plan.limits
+            if name in privileges.LIMITS
+        },
+        quotas={
+            os.path.basename(step.target): int(step.options[0]) for step in plan.steps if step.verb == "quota"
+        },
+        services=_services(ground.environ),
+        home_names=[
+            name
+            for name in sorted(os.listdir(ground.home))[:MOST_NAMES]
+            if not any(beneath(target, f"{ground.home}/{name}") for target in shown)
+        ],
+    )
+
+
+def _absent(ground: Ground, plan: Plan) -> list[str]:
+    """Some protected names that are not there and could be made at once."""
+    found = [path for path, _ in plan.watched if os.path.dirname(path) == ground.workspace]
+    return [path for path in found if not os.path.lexists(path)][:MOST_ABSENT]
+
+
+MOST_ABSENT: Final = 8
+SOCKETS: Final = (
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/podman/podman.sock",
+    "/run/containerd/containerd.sock",
+    "/run/dbus/system_bus_socket",
+    "/run/systemd/private",
+    "/run/systemd/journal/socket",
+    "/run/cups/cups.sock",
+    "/run/pcscd/pcscd.comm",
+    "/run/libvirt/libvirt-sock",
+    "/run/snapd.socket",
+    "/tmp/.X11-unix/X0",  # noqa: S108 - where X has it
+)
+SOCKETS_OF_THE_PERSON: Final = (
+    "bus",
+    "systemd/private",
+    "docker.sock",
+    "podman/podman.sock",
+    "gnupg/S.gpg-agent",
+    "keyring/control",
+    "wayland-0",
+    "pipewire-0",
+)
+"""In XDG_RUNTIME_DIR."""
+
+
+def _services(environ: Mapping[str, str]) -> list[str]:
+    runtime = environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    found = [
+        *SOCKETS,
+        *(f"{runtime}/{name}" for name in SOCKETS_OF_THE_PERSON),
+        f"/tmp/tmux-{os.getuid()}/default",  # noqa: S108 - where tmux has it
+    ]
+    found.append(environ.get("SSH_AUTH_SOCK", ""))
+    found.append(environ.get("DBUS_SESSION_BUS_ADDRESS", "").removeprefix("unix:path=").partition(",")[0])
+    found.append(environ.get("TMUX", "").partition(",")[0])
+    return [path for path in dict.fromkeys(found) if path.startswith("/")]
+
+
+def _program(truths: Mapping[str, Any]) -> bytes:
+    """One program of all the modules: each is made under its own name, so that it finds the others."""
+    folder = resources.files("jail.launch.attacks")
+    sources = [(name, folder.joinpath(f"{name}.py").read_text(encoding="utf-8")) for name in MODULES]
+    return _LOADER.format(sources=sources, truths=json.dumps(truths)).encode("utf-8", "backslashreplace")
+
+
+_LOADER: Final = """import json, sys, types
+package = types.ModuleType("attacks")
+package.__path__ = []
+sys.modules["attacks"] = package
+for name, text in {sources!r}:
+    module = types.ModuleType("attacks." + name)
+    module.__package__ = "attacks"
+    sys.modules[module.__name__] = module
+    setattr(package, name, module)
+    exec(compile(text, name, "exec"), module.__dict__)
+sys.modules["attacks.runner"].main(json.loads({truths!r}))
+"""
