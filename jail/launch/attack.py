@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from jail.errors import EXIT_SIGNAL_BASE
-from jail.launch import attack_lay, attack_look, attack_run
+from jail.launch import attack_lay, attack_look, attack_run, doctor_look
 from jail.launch.attacks.table import ATTACKS
 from jail.launch.attacks.words import UNTRIED, Attack
 
@@ -41,11 +41,12 @@ class Row(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Every row, the name of the policy, and the losses that it accepts."""
+    """Every row; the name of the policy, and the losses that it accepts; the program that attacked."""
 
     rows: tuple[Row, ...]
     policy: str
-    losses: tuple[str, ...]
+    losses: tuple[str, ...] = ()
+    interpreter: str = ""
 
     def of(self, state: str) -> tuple[Row, ...]:
         """The rows in that state."""
@@ -65,6 +66,7 @@ def examine(environ: Mapping[str, str], policy: str = "overnight", only: Sequenc
     """
     if "/" in policy or policy.endswith(".toml"):
         policy = os.path.abspath(policy)
+    doctor_look.accepted(environ, policy)  # its faults are told before anything is laid out
     chosen = tuple(attack for attack in ATTACKS if not only or attack.name in only)
     with _ended_in_order(), attack_lay.laid(environ) as ground:
         answer = attack_run.run(ground, policy, [attack.name for attack in chosen])
@@ -81,7 +83,7 @@ def examine(environ: Mapping[str, str], policy: str = "overnight", only: Sequenc
             )
             for look in looks.values()
         ]
-    return Report(tuple(rows), answer.policy, answer.losses)
+    return Report(tuple(rows), answer.policy, answer.losses, answer.interpreter)
 
 
 def judge(attack: Attack, met: Met | None, looks: "Mapping[str, attack_look.Look]", ended: str) -> Row:

@@ -113,6 +113,8 @@ def _streams(ground: Ground) -> str:
         with open(f"{ground.streams}/{name}", "rb") as file:
             if file.read(len(FIRST_LINE)) != FIRST_LINE:
                 return f"{name}: what it held before is gone"
+    if not ground.truths["program"]:
+        return ""  # the run said nothing of it: that is told at every attack
     with open(f"{ground.streams}/stdin", "rb") as file:
         return "" if sha256_hex(file.read()) == ground.truths["program"] else "stdin has another content"
 
@@ -141,11 +143,11 @@ _LOOKS: Final[tuple[tuple[str, str, str, str, str, Callable[[Ground], str]], ...
     ("listeners", "listeners", "TCP, abstract and by path", "F3, F13", "nobody connected", _listeners),
     ("process", "canary process", "same uid, in a session of its own", "E7", "it lives on", _process),
     ("git", "protected files", "git hooks, git config, memory files", "I1, I2", "as they were", _git),
-    ("swept", "absent names", "protected names that were made inside", "A17", "moved away", _swept),
-    ("bits", "lasting bits", "setuid, setgid and device nodes", "A22", "none", _bits),
+    ("swept", "swept names", "protected names that were made inside", "A17", "moved away", _swept),
+    ("bits", "bits and nodes", "setuid, setgid and device nodes", "A22", "none", _bits),
     (
         "streams",
-        "files as streams",
+        "streams' files",
         "the files that stdin, stdout, stderr are",
         "B2",
         "as they were",

@@ -54,6 +54,7 @@ def values(report: Report) -> dict[str, Any]:
     return {
         "policy": report.policy,
         "losses": list(report.losses),
+        "interpreter": report.interpreter,
         "exit": report.code,
         "held": len(report.of(HELD)),
         "not_held": len(report.of(NOT_HELD)),
