@@ -5,6 +5,7 @@ import re
 import pytest
 
 from jail import errors
+from jail.cli import doctor
 from jail.cli.options import OPTIONS
 from jail.cli.table import COMMANDS
 from jail.plan.protected import PROTECTED
@@ -21,7 +22,9 @@ def test_every_command_that_the_readme_shows_exists() -> None:
 
 
 def test_every_option_that_the_readme_shows_exists() -> None:
-    known = {option.flag for option in OPTIONS}
+    known = {option.flag for option in OPTIONS} | {
+        option for each in doctor.command.params for option in each.opts
+    }
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert shown
     assert shown <= known

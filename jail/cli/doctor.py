@@ -52,7 +52,7 @@ def command(context: click.Context, policy: str, *, attack: bool, as_json: bool)
     context.exit(found.code)
 
 
-_COLOURS = {"held": "green", "NOT HELD": "red", "not tried": "yellow"}
+_COLOURS = {"held": "green", "works": "green", "NOT HELD": "red", "FAILS": "red", "not tried": "yellow"}
 
 
 def _attack(policy: str, *, as_json: bool) -> int:
@@ -62,6 +62,6 @@ def _attack(policy: str, *, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(attack_text.values(found), sort_keys=True))
         return found.code
-    for state, line in attack_text.lines(found):
-        show(line, word=state, colour=_COLOURS.get(state, ""))
+    for word, line in attack_text.lines(found):
+        show(line, word=word, colour=_COLOURS.get(word, ""))
     return found.code

@@ -18,7 +18,8 @@ from typing import Any, Final
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.kernel import libc
 from jail.kernel.syscalls import number
-from jail.launch import places, survey
+from jail.launch import doctor_tries, places, survey
+from jail.launch.attacks import asking
 
 CANARY: Final = "canary"
 HOST_SOCKET: Final = "host.sock"
@@ -83,6 +84,9 @@ def laid(environ: Mapping[str, str]) -> Iterator[Ground]:
             _folders(ground, stack)
             _listeners(ground, stack)
             _shared_memory(ground, stack)
+            ground.truths["i386"] = (
+                os.uname().machine == "x86_64" and doctor_tries.apart(asking.interrupt)[0].worked
+            )
         except OSError as error:
             raise JailError(
                 "the attacks need a place for their canaries",

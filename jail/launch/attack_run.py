@@ -220,7 +220,7 @@ def _tell(ground: Ground, plan: Plan, names: list[str]) -> None:
         calls={name: numbers[column] for name, numbers in syscalls.NUMBERS.items()},
         max_known=arch.max_known,
         holes=[call for hole in arch.holes for call in hole],
-        read_only=[step.target for step in plan.steps if step.verb == "bind" and step.options == ("ro",)],
+        read_only=[path for path in _read_only(plan) if _shows(plan, path)],
         masked=[name for name in MASKED if os.path.exists(f"/proc/{name}")],
         settings=[path for name in FROZEN if os.path.exists(path := f"/proc/{name}")],
         absent=_absent(ground, plan),
@@ -234,12 +234,20 @@ def _tell(ground: Ground, plan: Plan, names: list[str]) -> None:
             os.path.basename(step.target): int(step.options[0]) for step in plan.steps if step.verb == "quota"
         },
         services=_services(ground.environ),
-        home_names=[
-            name
-            for name in sorted(os.listdir(ground.home))[:MOST_NAMES]
-            if not any(beneath(target, f"{ground.home}/{name}") for target in shown)
-        ],
+        home_names=_home_names(ground.home, shown),
     )
+
+
+def _home_names(home: str, shown: list[str]) -> list[str]:
+    """Names of the real home folder that nothing in the plan leads into."""
+    with suppress(OSError):
+        names = sorted(os.listdir(home))[:MOST_NAMES]
+        return [name for name in names if not any(beneath(target, f"{home}/{name}") for target in shown)]
+    return []
+
+
+def _read_only(plan: Plan) -> list[str]:
+    return [step.target for step in plan.steps if step.verb == "bind" and step.options == ("ro",)]
 
 
 def _devices(shown: list[str]) -> list[str]:

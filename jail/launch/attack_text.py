@@ -8,13 +8,17 @@ import textwrap
 from typing import Any, Final
 
 from jail.launch.attack import HELD, NOT_HELD, NOT_TRIED, Report, Row
+from jail.launch.attacks.table import CONTROLS
 
 WIDTH: Final = 100
+WORKS: Final = "works"
+FAILS: Final = "FAILS"
+"""The words for a control, in place of held and not held."""
 _STATE: Final = max(map(len, (HELD, NOT_HELD, NOT_TRIED)))
 
 
 def lines(report: Report) -> list[tuple[str, str]]:
-    """Every line with the state that it tells, "" for headings."""
+    """Every line with the word that tells its state, "" for headings."""
     shown = [("", line) for line in textwrap.wrap(_answer(report), WIDTH)]
     name = max(len(row.name) for row in report.rows)
     case = max(len(row.case) for row in report.rows)
@@ -28,25 +32,36 @@ def lines(report: Report) -> list[tuple[str, str]]:
 
 
 def _answer(report: Report) -> str:
-    count, held, not_held = len(report.rows), len(report.of(HELD)), report.of(NOT_HELD)
-    not_tried = len(report.of(NOT_TRIED))
-    untried = f", {not_tried} not tried" if not_tried else ""
-    under = f"under the policy {report.policy}"
-    if not not_held:
-        return f"Held: {held} of {count} attacks {under}{untried}."
-    names = ", ".join(row.name for row in not_held)
-    return f"NOT HELD: {len(not_held)} of {count} attacks {under}{untried}: {names}."
+    attacks = report._replace(rows=tuple(row for row in report.rows if row.wall != CONTROLS))
+    count, held, not_tried = len(attacks.rows), len(attacks.of(HELD)), len(attacks.of(NOT_TRIED))
+    not_held = [row.name for row in attacks.of(NOT_HELD)]
+    failed = [row.name for row in report.rows if row.wall == CONTROLS and row.state != HELD]
+    under = f"under the policy {report.policy}{f', {not_tried} not tried' if not_tried else ''}"
+    answer = (
+        f"NOT HELD: {len(not_held)} of {count} attacks {under}: {', '.join(not_held)}."
+        if not_held
+        else f"Held: {held} of {count} attacks {under}."
+    )
+    return (
+        f"A control fails, so that the rest proves nothing: {', '.join(failed)}. {answer}"
+        if failed
+        else answer
+    )
+
+
+def _word(row: Row) -> str:
+    return {HELD: WORKS, NOT_HELD: FAILS}.get(row.state, row.state) if row.wall == CONTROLS else row.state
 
 
 def _row(row: Row, name: int, case: int) -> list[tuple[str, str]]:
-    head = f"  {row.state:{_STATE}}  {row.name:{name}}  {row.case:{case}}  "
+    word = _word(row)
+    head = f"  {word:{_STATE}}  {row.name:{name}}  {row.case:{case}}  "
     if row.state == HELD:
-        return [(row.state, f"{head}{row.tries}")]
+        return [(word, f"{head}{row.tries}")]
     indent = " " * len(head)
-    said = textwrap.wrap(
-        f"{row.tries}: {row.found}", max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=indent
-    )
-    return [(row.state, said[0]), *(("", line) for line in said[1:])]
+    text = f"{row.tries}: {row.found}"
+    said = textwrap.wrap(text, max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=indent)
+    return [(word, said[0]), *(("", line) for line in said[1:])]
 
 
 def values(report: Report) -> dict[str, Any]:

@@ -298,7 +298,7 @@ ATTACKS: Final = (
         "TCP, UDP, DNS, ICMP, both families",
         "G1-G5",
         reaching.outwards,
-        _met("ENETUNREACH EACCES EPERM EADDRNOTAVAIL"),
+        _met("ENETUNREACH EACCES EPERM EADDRNOTAVAIL EAFNOSUPPORT"),
     ),
     Attack(NETWORK, "interfaces", "find one beside loopback", "G1", reaching.interfaces, _GONE),
     Attack(
