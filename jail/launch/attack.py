@@ -116,8 +116,11 @@ def _said(label: str, met: str, text: str) -> str:
 
 @contextmanager
 def _ended_in_order() -> "Iterator[None]":
-    """SIGTERM and SIGHUP become an exception, so that the canaries are taken away as after ^C."""
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    """The first signal becomes an exception, so that all is taken away; the next ones nothing."""
+    before = {number: signal.getsignal(number) for number in attack_lay.ENDING}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _leave)
     try:
         yield
     finally:
@@ -126,4 +129,7 @@ def _ended_in_order() -> "Iterator[None]":
 
 
 def _leave(number: int, frame: Any) -> None:  # noqa: ARG001 - as signal(7) has handlers
+    attack_lay.undisturbed()
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
     raise SystemExit(EXIT_SIGNAL_BASE + number)

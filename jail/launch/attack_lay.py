@@ -96,12 +96,24 @@ def laid(environ: Mapping[str, str]) -> Iterator[Ground]:
             ) from error
         ground.process = stack.enter_context(_target(ground.uid, ground.gid))
         ground.truths["pid"] = ground.process
+        stack.callback(undisturbed)
         yield ground
 
 
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def undisturbed() -> None:
+    """From here on no signal interrupts what is taken away."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+
+
 def _temporary(stack: ExitStack, parent: str | None, prefix: str) -> str:
-    folder = os.path.realpath(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    """A new folder; its removal is arranged before it is made, as a signal may come in between."""
+    folder = f"{os.path.realpath(parent or tempfile.gettempdir())}/{prefix}{secrets.token_hex(6)}"
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    os.mkdir(folder, 0o700)
     return folder
 
 
@@ -258,7 +270,7 @@ def _target(uid: int, gid: int) -> Iterator[int]:
 
 
 def _be_target(uid: int, gid: int) -> None:
-    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for each in ENDING:
         signal.signal(each, signal.SIG_DFL)
     os.setsid()
     if os.geteuid() == 0:

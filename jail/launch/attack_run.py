@@ -16,16 +16,12 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
-from jail.kernel import privileges, syscalls
 from jail.kernel.digest import sha256_hex
-from jail.launch import doctor_tries, places, start
+from jail.launch import attack_tell, doctor_tries, places, start
 from jail.launch.attack_lay import Ground
 from jail.launch.attack_look import FIRST_LINE
-from jail.launch.attacks.seeing import HARDWARE, OWN_DEVICES
-from jail.plan.build import FROZEN, MASKED
 from jail.plan.steps import Plan
 from jail.policy.load import load
-from jail.policy.paths import beneath
 
 SECONDS: Final = 60.0
 """Until the run is given up: the attacks take a second or two, and each has its own limit."""
@@ -34,7 +30,6 @@ MODULES: Final = ("words", "seeing", "writing", "asking", "gaining", "reaching",
 SYSTEM_PYTHON: Final = "/usr/bin/python3"
 OPENED: Final = 5
 """Descriptors left open on purpose, which a leak would hand on."""
-MOST_NAMES: Final = 200
 MOST_OUTPUT: Final = 1 << 22
 
 
@@ -122,7 +117,7 @@ def _run(ground: Ground, policy: str, names: list[str]) -> dict[str, Any]:
         _make_what_rules_name(ground, policy)
         options, command, plan = _prepared(ground, policy)
         answer.update(policy=plan.policy, losses=[loss.name for loss in plan.losses], interpreter=command[0])
-        _tell(ground, plan, names)
+        attack_tell.of_plan(ground, plan, names)
         program = _program(ground.truths)
         with open(f"{ground.streams}/stdin", "wb") as file:
             file.write(program)
@@ -173,8 +168,8 @@ def _prepared(ground: Ground, policy: str) -> tuple[start.Options, tuple[str, ..
         problem = start.refused(prepared)
         if problem is not None:
             raise problem
-        if _shows(prepared.plan, interpreter):
-            _tell_of_jail(ground, prepared)
+        if attack_tell.shows(prepared.plan, interpreter):
+            attack_tell.of_jail(ground, prepared)
             return options, command, prepared.plan
     if first is not None:
         raise first
@@ -195,113 +190,6 @@ def _interpreters() -> Iterator[tuple[str, tuple[str, ...]]]:
         yield own, (prefix,)
     if os.path.exists(SYSTEM_PYTHON):
         yield os.path.realpath(SYSTEM_PYTHON), ()
-
-
-def _shows(plan: Plan, path: str) -> bool:
-    """Whether a path is given and not hidden again."""
-    given = any(step.verb == "bind" and beneath(path, step.target) for step in plan.steps)
-    return given and not any(step.verb == "hide" and beneath(path, step.target) for step in plan.steps)
-
-
-def _tell_of_jail(ground: Ground, prepared: start.Prepared) -> None:
-    state = [ground.state, prepared.own.state]
-    ground.truths.update(
-        state=state, own=[path for path in places.own_paths(prepared.own) if path not in state]
-    )
-
-
-def _tell(ground: Ground, plan: Plan, names: list[str]) -> None:
-    """What the program inside has to know of this host and of this plan."""
-    arch = syscalls.native()
-    column = list(syscalls.ARCHES).index(arch.name)
-    shown = [step.target for step in plan.steps]
-    ground.truths.update(
-        attacks=names,
-        calls={name: numbers[column] for name, numbers in syscalls.NUMBERS.items()},
-        max_known=arch.max_known,
-        holes=[call for hole in arch.holes for call in hole],
-        read_only=[path for path in _read_only(plan) if _shows(plan, path)],
-        masked=[name for name in MASKED if os.path.exists(f"/proc/{name}")],
-        settings=[path for name in FROZEN if os.path.exists(path := f"/proc/{name}")],
-        absent=_absent(ground, plan),
-        devices=_devices(shown),
-        limits={
-            name: (int(privileges.LIMITS[name]), value)
-            for name, value in plan.limits
-            if name in privileges.LIMITS
-        },
-        quotas={
-            os.path.basename(step.target): int(step.options[0]) for step in plan.steps if step.verb == "quota"
-        },
-        services=_services(ground.environ),
-        home_names=_home_names(ground.home, shown),
-    )
-
-
-def _home_names(home: str, shown: list[str]) -> list[str]:
-    """Names of the real home folder that nothing in the plan leads into."""
-    with suppress(OSError):
-        names = sorted(os.listdir(home))[:MOST_NAMES]
-        return [name for name in names if not any(beneath(target, f"{home}/{name}") for target in shown)]
-    return []
-
-
-def _read_only(plan: Plan) -> list[str]:
-    return [step.target for step in plan.steps if step.verb == "bind" and step.options == ("ro",)]
-
-
-def _devices(shown: list[str]) -> list[str]:
-    """Names in /dev that only the host has, as far as the plan does not give them."""
-    given = {target.removeprefix("/dev/").partition("/")[0] for target in shown if beneath(target, "/dev")}
-    names = dict.fromkeys([*HARDWARE, *os.listdir("/dev")])
-    return [name for name in names if name.partition("/")[0] not in OWN_DEVICES | given]
-
-
-def _absent(ground: Ground, plan: Plan) -> list[str]:
-    """Some protected names that are not there and could be made at once."""
-    found = [path for path, _ in plan.watched if os.path.dirname(path) == ground.workspace]
-    return [path for path in found if not os.path.lexists(path)][:MOST_ABSENT]
-
-
-MOST_ABSENT: Final = 8
-SOCKETS: Final = (
-    "/run/docker.sock",
-    "/var/run/docker.sock",
-    "/run/podman/podman.sock",
-    "/run/containerd/containerd.sock",
-    "/run/dbus/system_bus_socket",
-    "/run/systemd/private",
-    "/run/systemd/journal/socket",
-    "/run/cups/cups.sock",
-    "/run/pcscd/pcscd.comm",
-    "/run/libvirt/libvirt-sock",
-    "/run/snapd.socket",
-    "/tmp/.X11-unix/X0",  # noqa: S108 - where X has it
-)
-SOCKETS_OF_THE_PERSON: Final = (
-    "bus",
-    "systemd/private",
-    "docker.sock",
-    "podman/podman.sock",
-    "gnupg/S.gpg-agent",
-    "keyring/control",
-    "wayland-0",
-    "pipewire-0",
-)
-"""In XDG_RUNTIME_DIR."""
-
-
-def _services(environ: Mapping[str, str]) -> list[str]:
-    runtime = environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
-    found = [
-        *SOCKETS,
-        *(f"{runtime}/{name}" for name in SOCKETS_OF_THE_PERSON),
-        f"/tmp/tmux-{os.getuid()}/default",  # noqa: S108 - where tmux has it
-    ]
-    found.append(environ.get("SSH_AUTH_SOCK", ""))
-    found.append(environ.get("DBUS_SESSION_BUS_ADDRESS", "").removeprefix("unix:path=").partition(",")[0])
-    found.append(environ.get("TMUX", "").partition(",")[0])
-    return [path for path in dict.fromkeys(found) if path.startswith("/")]
 
 
 def _program(truths: Mapping[str, Any]) -> bytes:

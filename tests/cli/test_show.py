@@ -59,36 +59,6 @@ def test_a_moment_is_utc_and_never_fails(seconds: float, text: str) -> None:
     assert moment(seconds) == text
 
 
-class Screen(io.StringIO):
-    """A terminal that remembers."""
-
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("screen", "environment", "shown"),
-    [
-        (Screen(), {}, "  \x1b[31mNOT HELD\x1b[0m  NOT HELD \\x1b[2J\n"),
-        (Screen(), {"NO_COLOR": "1"}, "  NOT HELD  NOT HELD \\x1b[2J\n"),
-        (Screen(), {"NO_COLOR": ""}, "  \x1b[31mNOT HELD\x1b[0m  NOT HELD \\x1b[2J\n"),
-        (io.StringIO(), {}, "  NOT HELD  NOT HELD \\x1b[2J\n"),
-    ],
-    ids=["a terminal", "NO_COLOR", "NO_COLOR that is empty", "a file"],
-)
-def test_a_word_has_a_colour_on_a_terminal_alone(
-    monkeypatch: pytest.MonkeyPatch, screen: io.StringIO, environment: dict[str, str], shown: str
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "stdout", screen)
-    show("  NOT HELD  NOT HELD \x1b[2J", word="NOT HELD", colour="red")
-    assert screen.getvalue() == shown
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

@@ -14,6 +14,7 @@ from typing import Any
 from jail.kernel import bpf, filters, mounts, privileges
 from jail.launch import (
     attack,
+    attack_lay,
     attack_text,
     command,
     confine,
@@ -195,12 +196,30 @@ BREACHES: dict[str, Callable[[], None]] = {
 }
 
 
+def watch_grounds() -> Callable[[], list[str]]:
+    """A function that lists what is left of the canaries of every ground that was laid since."""
+    real, grounds = attack_lay.Ground.__init__, []
+
+    def made(self: Any, environ: Any) -> None:
+        real(self, environ)
+        grounds.append(self)
+
+    def left() -> list[str]:
+        (ground,) = grounds
+        places = [ground.workspace, ground.streams, *ground.folders, ground.truths["shm_file"]]
+        return [path for path in places if os.path.lexists(path)]
+
+    attack_lay.Ground.__init__ = made  # type: ignore[method-assign]
+    return left
+
+
 def main(breach: str, names: Sequence[str]) -> int:
+    left = watch_grounds()
     real = probes.run
     probes.run = lambda plan: iter([(name, True, met) for name, _, met in real(plan)])
     BREACHES[breach]()
     found = attack.examine(os.environ, "overnight", names)
-    print(json.dumps(attack_text.values(found)))
+    print(json.dumps({**attack_text.values(found), "left": left()}))
     return found.code
 
 
