@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from jail.errors import EXIT_SIGNAL_BASE
-from jail.launch import attack_lay, attack_look, attack_run, doctor_look
+from jail.launch import attack_lay, attack_look, attack_run, places, survey
 from jail.launch.attacks.table import ATTACKS
 from jail.launch.attacks.words import UNTRIED, Attack
+from jail.policy.load import load
 
 HELD: Final = "held"
 NOT_HELD: Final = "NOT HELD"
@@ -66,9 +67,11 @@ def examine(environ: Mapping[str, str], policy: str = "overnight", only: Sequenc
     """
     if "/" in policy or policy.endswith(".toml"):
         policy = os.path.abspath(policy)
-    doctor_look.accepted(environ, policy)  # its faults are told before anything is laid out
+    home = survey.caller_from(environ, "/").home
+    rules = load(policy, places.own(environ, home).cache, home)
+    named = [rule for rule in (*rules.write, *rules.read) if not rule.startswith(("/", "~"))]
     chosen = tuple(attack for attack in ATTACKS if not only or attack.name in only)
-    with _ended_in_order(), attack_lay.laid(environ) as ground:
+    with _ended_in_order(), attack_lay.laid(environ, named) as ground:
         answer = attack_run.run(ground, policy, [attack.name for attack in chosen])
         looks = attack_look.looks(ground)
         rows = [judge(attack, answer.met.get(attack.name), looks, answer.ended) for attack in chosen]

@@ -11,8 +11,9 @@ import shutil
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
@@ -55,6 +56,7 @@ class Ground:
         self.listeners: dict[str, socket.socket] = {}
         self.uid, self.gid = os.geteuid(), os.getegid()
         self.process = -1
+        self.foreign_home = False
         self.workspace = self.session = self.streams = ""
 
     def keep(self, path: str, text: str, mode: int = 0o600) -> None:
@@ -66,23 +68,26 @@ class Ground:
         self.files[path] = text.encode()
 
     def give(self, folder: str, uid: int, gid: int) -> None:
-        """As root, make all of a folder somebody's."""
+        """As root, make all of a folder somebody's; itself last, so that nobody changes it meanwhile."""
         if os.geteuid() == 0:
-            for path in (
-                folder,
-                *(f"{at}/{name}" for at, folders, names in os.walk(folder) for name in (*folders, *names)),
-            ):
-                os.chown(path, uid, gid, follow_symlinks=False)
+            for at, folders, names in os.walk(folder, topdown=False):
+                for name in (*folders, *names):
+                    os.chown(f"{at}/{name}", uid, gid, follow_symlinks=False)
+            os.chown(folder, uid, gid)
 
 
 @contextmanager
-def laid(environ: Mapping[str, str]) -> Iterator[Ground]:
-    """Lay everything out, and take it away again. Raises JailError where there is no place for it."""
+def laid(environ: Mapping[str, str], named: Sequence[str]) -> Iterator[Ground]:
+    """Lay everything out, and take it away again; `named`: folders of the workspace that the policy names.
+
+    Raises JailError where there is no place for it.
+    """
     ground = Ground(environ)
     with ExitStack() as stack:
         try:
-            _folders(ground, stack)
+            base = _folders(ground, stack, named)
             _listeners(ground, stack)
+            _hand_over(ground, base)
             _shared_memory(ground, stack)
             ground.truths["i386"] = (
                 os.uname().machine == "x86_64" and doctor_tries.apart(asking.interrupt)[0].worked
@@ -109,44 +114,76 @@ def undisturbed() -> None:
         signal.signal(each, signal.SIG_IGN)
 
 
-def _temporary(stack: ExitStack, parent: str | None, prefix: str) -> str:
+def _temporary(stack: ExitStack, parent: str, prefix: str) -> str:
     """A new folder; its removal is arranged before it is made, as a signal may come in between."""
-    folder = f"{os.path.realpath(parent or tempfile.gettempdir())}/{prefix}{secrets.token_hex(6)}"
+    folder = f"{os.path.realpath(parent)}/{prefix}{secrets.token_hex(6)}"
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     os.mkdir(folder, 0o700)
     return folder
 
 
-def _folders(ground: Ground, stack: ExitStack) -> None:
-    base = _temporary(stack, None, "jail-attack-")
-    kept = _temporary(stack, None, "jail-attack-")
+def _folders(ground: Ground, stack: ExitStack, named: Sequence[str]) -> str:
+    parent = tempfile.gettempdir()
+    if os.geteuid() == 0 and os.stat(parent).st_uid != 0:
+        parent = "/tmp"  # noqa: S108 - whose owner is root: what root makes there nobody can exchange
+    base = _temporary(stack, parent, "jail-attack-")
+    kept = _temporary(stack, parent, "jail-attack-")
     ground.session, ground.streams = f"{kept}/state", f"{kept}/streams"
     ground.workspace, beside = f"{base}/workspace", f"{base}/beside"
     for folder in (ground.workspace, beside, ground.streams):
         os.mkdir(folder, 0o700)
     ground.keep(f"{beside}/{CANARY}", ground.token)
     ground.folders = [beside]
-    at_home = ""
-    with suppress(OSError):
-        at_home = _temporary(stack, ground.home, ".jail-attack-")
-        ground.keep(f"{at_home}/{CANARY}", ground.token)
-        ground.folders.append(at_home)
-    _workspace(ground, {"beside": beside, "home": at_home})
-    # As root: whose workspace this is decides as whom the command runs, so it is as in the current folder.
-    owner = os.stat(".")
-    ground.give(base, owner.st_uid, owner.st_gid)
-    ground.uid, ground.gid, _ = survey.who(places.look(ground.workspace))
+    at_home = _at_home(ground, stack)
     if at_home:
-        ground.give(at_home, ground.uid, ground.gid)
-    secret_at_home = f"{at_home}/{CANARY}" if at_home else ""
+        ground.folders.append(at_home)
+        ground.files[f"{at_home}/{CANARY}"] = ground.token.encode()
+    _workspace(ground, {"beside": beside, "home": at_home})
+    for name in named:
+        os.makedirs(f"{ground.workspace}/{name}", exist_ok=True)
     ground.truths.update(
         workspace=ground.workspace,
         secret_beside=f"{beside}/{CANARY}",
-        secret_in_home=secret_at_home,
+        secret_in_home=f"{at_home}/{CANARY}" if at_home else "",
         protected=[f"{ground.workspace}/{name}" for name in PROTECTED],
     )
     ground.environ[VARIABLE] = ground.token
     ground.environ.setdefault("SSH_AUTH_SOCK", f"{at_home or beside}/{HOST_SOCKET}")
+    return base
+
+
+def _at_home(ground: Ground, stack: ExitStack) -> str:
+    """The canary's folder in the home folder, made by its owner; "" where none can be made.
+
+    Root must not write by a path that another user can change meanwhile.
+    """
+    folder = f"{ground.home}/.jail-attack-{secrets.token_hex(6)}"
+    who = None
+    with suppress(OSError):
+        owner = os.stat(ground.home)
+        if os.geteuid() == 0 and owner.st_uid != 0:
+            who = doctor_tries.As(owner.st_uid, owner.st_gid, "", "/")
+    stack.callback(doctor_tries.apart, partial(shutil.rmtree, folder, ignore_errors=True), who)
+    made, _ = doctor_tries.apart(partial(_make_canary, folder, ground.token), who)
+    ground.foreign_home = who is not None
+    return folder if made.worked else ""
+
+
+def _make_canary(folder: str, text: str) -> None:
+    os.mkdir(folder, 0o700)
+    fd = os.open(f"{folder}/{CANARY}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    os.write(fd, text.encode())
+    os.close(fd)
+
+
+def _hand_over(ground: Ground, base: str) -> None:
+    """As root: whose workspace it is decides as whom the command runs, so it is as in the current folder."""
+    owner = os.stat(".")
+    ground.give(base, owner.st_uid, owner.st_gid)
+    ground.uid, ground.gid, _ = survey.who(places.look(ground.workspace))
+    if not ground.foreign_home:
+        for at_home in ground.folders[1:]:
+            ground.give(at_home, ground.uid, ground.gid)
 
 
 def _workspace(ground: Ground, around: Mapping[str, str]) -> None:
@@ -167,9 +204,8 @@ def _workspace(ground: Ground, around: Mapping[str, str]) -> None:
 
 def _listeners(ground: Ground, stack: ExitStack) -> None:
     found: dict[str, tuple[int, object]] = {"abstract": (socket.AF_UNIX, f"\0{ground.mark}")}
-    found |= {
-        f"{folder}/{HOST_SOCKET}": (socket.AF_UNIX, "") for folder in (*ground.folders, ground.workspace)
-    }
+    folders = ground.folders[:1] if ground.foreign_home else ground.folders
+    found |= {f"{folder}/{HOST_SOCKET}": (socket.AF_UNIX, "") for folder in (*folders, ground.workspace)}
     found |= {"127.0.0.1": (socket.AF_INET, ("127.0.0.1", 0)), "::1": (socket.AF_INET6, ("::1", 0))}
     tcp = []
     for name, (family, address) in found.items():
@@ -191,9 +227,6 @@ def _listeners(ground: Ground, stack: ExitStack) -> None:
         ground.listeners[name] = server
         if family in (socket.AF_INET, socket.AF_INET6):
             tcp.append([int(family), name, server.getsockname()[1]])
-    if os.geteuid() == 0:
-        for folder in (*ground.folders, ground.workspace):
-            os.chown(f"{folder}/{HOST_SOCKET}", ground.uid, ground.gid)
     ground.truths.update(
         abstract=ground.mark, tcp=tcp, sockets=[name for name in ground.listeners if name.startswith("/")]
     )

@@ -58,13 +58,21 @@ def _changed(ground: Ground, concerned: Callable[[str], bool]) -> str:
         if not concerned(path):
             continue
         try:
-            with open(path, "rb") as file:
-                now = file.read(len(text) + 1)
+            now = _content(path, len(text) + 1)
         except OSError as error:
             return f"{path}: {error.strerror}"
         if now != text:
             return f"{path} has another content"
     return ""
+
+
+def _content(path: str, most: int) -> bytes:
+    """The first bytes of a file that may have become anything: no link is followed, no pipe waited for."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        return os.read(fd, most)
+    finally:
+        os.close(fd)
 
 
 def _swept(ground: Ground) -> str:

@@ -17,11 +17,10 @@ from typing import Any, Final, NamedTuple
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.kernel.digest import sha256_hex
-from jail.launch import attack_tell, doctor_tries, places, start
+from jail.launch import attack_tell, doctor_tries, start
 from jail.launch.attack_lay import Ground
 from jail.launch.attack_look import FIRST_LINE
 from jail.plan.steps import Plan
-from jail.policy.load import load
 
 SECONDS: Final = 60.0
 """Until the run is given up: the attacks take a second or two, and each has its own limit."""
@@ -114,7 +113,6 @@ def _run(ground: Ground, policy: str, names: list[str]) -> dict[str, Any]:
     for _ in range(OPENED):
         os.set_inheritable(os.open(ground.folders[-1], os.O_RDONLY | os.O_DIRECTORY), True)  # noqa: FBT003 - as os has it
     try:
-        _make_what_rules_name(ground, policy)
         options, command, plan = _prepared(ground, policy)
         answer.update(policy=plan.policy, losses=[loss.name for loss in plan.losses], interpreter=command[0])
         attack_tell.of_plan(ground, plan, names)
@@ -138,20 +136,6 @@ _STREAMS: Final = (
     ("stderr", os.O_WRONLY | os.O_APPEND),
 )
 """As of a job whose output goes to a log."""
-
-
-def _make_what_rules_name(ground: Ground, policy: str) -> None:
-    """Folders in the throw-away workspace that the policy names: without them the run would be refused."""
-    found = load(policy, places.own(os.environ, ground.home).cache, ground.home)
-    for rule in (*found.write, *found.read):
-        if not rule.startswith(("/", "~")):
-            os.makedirs(os.path.join(ground.workspace, rule), exist_ok=True)
-            ground.give(os.path.join(ground.workspace, rule), *_owner(ground.workspace))
-
-
-def _owner(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_uid, found.st_gid
 
 
 def _prepared(ground: Ground, policy: str) -> tuple[start.Options, tuple[str, ...], Plan]:

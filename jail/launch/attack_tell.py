@@ -49,7 +49,7 @@ def of_plan(ground: Ground, plan: Plan, names: list[str]) -> None:
         limits={
             name: (int(privileges.LIMITS[name]), value)
             for name, value in plan.limits
-            if name in privileges.LIMITS
+            if name in privileges.LIMITS and value >= 0
         },
         quotas={
             os.path.basename(step.target): int(step.options[0]) for step in plan.steps if step.verb == "quota"

@@ -155,8 +155,9 @@ def test_all_is_held_when_root_starts_it(jail: Jail) -> None:
 
 
 @pytest.mark.root
-def test_all_is_held_when_root_starts_it_in_the_folder_of_another(jail: Jail) -> None:
-    os.chown(jail.workspace, UNPRIVILEGED, UNPRIVILEGED)
+def test_all_is_held_when_root_starts_it_in_the_folder_and_the_home_of_another(jail: Jail) -> None:
+    for folder in (jail.workspace, jail.home):
+        os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
     _all_is_held(jail)
 
 
