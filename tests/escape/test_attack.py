@@ -16,7 +16,8 @@ import pytest
 from jail.launch.attacks.table import ATTACKS
 from support.breaches import BREACHES
 from support.confined import SOURCE, UNPRIVILEGED, workspace
-from support.jails import Jail
+from support.installed import Installed
+from support.jails import Jail, make_jail
 
 TESTS = Path(__file__).resolve().parents[1]
 DRIVER = "import sys; sys.path[:0] = sys.argv[1:3]; from support.breaches import main; sys.exit(main(sys.argv[3], sys.argv[4:]))"
@@ -155,10 +156,12 @@ def test_all_is_held_when_root_starts_it(jail: Jail) -> None:
 
 
 @pytest.mark.root
-def test_all_is_held_when_root_starts_it_in_the_folder_and_the_home_of_another(jail: Jail) -> None:
-    for folder in (jail.workspace, jail.home):
-        os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
-    _all_is_held(jail)
+def test_all_is_held_when_root_starts_it_in_the_folder_and_the_home_of_another(installed: Installed) -> None:
+    with workspace() as found:
+        jail = make_jail(installed, found)
+        for folder in (jail.workspace, jail.home):
+            os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
+        _all_is_held(jail)
 
 
 def test_the_text_begins_with_the_answer_and_has_no_colour_outside_a_terminal(jail: Jail) -> None:
