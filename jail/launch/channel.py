@@ -3,7 +3,8 @@
 Rule: this socket exists only before the command's exec (it closes on exec), so every message comes from
 jail's own code; whole messages or none (SOCK_SEQPACKET, unix(7)). Who says what:
 
-    keeper  → supervisor   failed, init (its pid), terminal (+ the pty's master), lost, restored, gone
+    keeper  → supervisor   failed, init (its pid), terminal (+ the pty's master), private (+ a tmpfs), lost,
+                           restored, gone
     command → supervisor   probes, not-executed
     init    → supervisor   exit
     supervisor → keeper    look: a name came or went beside a protected one

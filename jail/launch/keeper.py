@@ -13,12 +13,13 @@ import select
 import time
 
 from jail.errors import EXIT_JAIL, bug
-from jail.kernel import files, libc, namespaces, privileges, pty
+from jail.kernel import cgroups, files, libc, namespaces, privileges, pty
 from jail.kernel.filters import Filters
 from jail.launch import command, init, restore
 from jail.launch.channel import Channel, tell_failure
 from jail.launch.steps import Build
 from jail.light import Final, NamedTuple, NoReturn, signal
+from jail.plan.steps import Plan
 
 
 class BuiltFrom(NamedTuple):
@@ -32,7 +33,7 @@ class BuiltFrom(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """What the supervisor hands to the keeper at the fork."""
+    """What the supervisor hands to the keeper at the fork; `door` leads into the control group, -1: none."""
 
     start: command.Start
     built_from: BuiltFrom
@@ -40,6 +41,7 @@ class Launch(NamedTuple):
     launcher: int
     supervisor: int
     with_terminal: bool
+    door: int
 
 
 def run(launch: Launch) -> NoReturn:
@@ -49,6 +51,10 @@ def run(launch: Launch) -> NoReturn:
     try:
         privileges.die_with_parent(launch.supervisor)
         libc.named("setsid", os.setsid)
+        if launch.door >= 0:
+            at = "the control group"
+            cgroups.enter(launch.door)
+            at = "start"
         _forget_handlers()
         files.close_all_but(_needed(launch))
         build = Build(launch.start.plan, launch.built_from.identities, launch.built_from.loopback)
@@ -71,6 +77,9 @@ def run(launch: Launch) -> NoReturn:
             raise bug("a plan without map or pivot")
         at = "the terminal"
         terminal = _open_terminal(control) if launch.with_terminal else ""
+        at = "the files in memory"
+        if launch.door < 0:
+            _show_private(launch.start.plan, control)
         at = "what is watched"
         guard = restore.Guard(build, control)
         _keep_little()
@@ -145,6 +154,16 @@ def _open_terminal(control: Channel) -> str:
     control.send("terminal", fds=(master,))
     os.close(master)
     return path
+
+
+def _show_private(plan: Plan, control: Channel) -> None:
+    """Hand out the file systems in memory, which the supervisor watches where no control group counts
+    them.
+    """
+    for folder in ("/", *(step.target for step in plan.steps if step.verb == "tmpfs")):
+        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        control.send("private", fds=(fd,))
+        os.close(fd)
 
 
 def _keep_little() -> None:

@@ -12,7 +12,7 @@ import os
 import _prctl
 
 from jail.errors import JailError
-from jail.kernel import libc
+from jail.kernel import cgroups, libc
 from jail.launch import command, keeper
 from jail.launch.channel import Channel
 from jail.launch.streams import Streams
@@ -21,7 +21,9 @@ from jail.plan.steps import Plan
 
 
 class Processes:
-    """The keeper, and through it process 1 and the command. `control` is where they speak."""
+    """The keeper, and through it process 1 and the command. `control` is where they speak; `private` are fds
+    of the file systems in memory, where jail has to watch how much they take.
+    """
 
     def __init__(self) -> None:
         self.control, self._theirs = Channel.pair()
@@ -29,14 +31,16 @@ class Processes:
         self._orders_read, self._orders = os.pipe2(os.O_CLOEXEC)
         self._keeper = 0
         self.process_1 = 0
+        self.private: list[int] = []
 
-    def start(self, plan: Plan, built_from: keeper.BuiltFrom, streams: Streams) -> None:
-        """Fork the keeper, which builds the walls."""
+    def start(self, plan: Plan, built_from: keeper.BuiltFrom, streams: Streams, group: str) -> None:
+        """Fork the keeper, which enters the control group `group` (if any) and builds the walls."""
         # Who inside loses its parent outside (the keeper was killed) comes to us, so that we can wait for its
         # end.
         start = command.Start(plan, streams.inner, self._theirs, self._go_read)
+        door = cgroups.door(group) if group else -1
         launch = keeper.Launch(
-            start, built_from, self._orders_read, os.geteuid(), os.getpid(), streams.with_terminal
+            start, built_from, self._orders_read, os.geteuid(), os.getpid(), streams.with_terminal, door
         )
         try:
             libc.named("prctl(PR_SET_CHILD_SUBREAPER)", _prctl.prctl, _prctl.PR_SET_CHILD_SUBREAPER, 1)
@@ -54,6 +58,8 @@ class Processes:
             self._theirs.close()
             os.close(self._go_read)
             os.close(self._orders_read)
+            if door >= 0:
+                os.close(door)
 
     def go(self) -> None:
         """Let the command's exec happen."""
@@ -76,6 +82,9 @@ class Processes:
             _wait_for(self._keeper)
         if self.process_1:
             _wait_for(self.process_1)
+        for fd in self.private:
+            os.close(fd)
+        self.private.clear()
 
 
 def _wait_for(pid: int) -> None:

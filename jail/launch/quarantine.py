@@ -41,6 +41,40 @@ RENAME_TRIES: Final = 4
 DIGEST_BYTES: Final = 1 << 30
 """Content read for all digests of one run, some seconds; past it a digest is of a beginning only."""
 LIVE_REMOVALS: Final = 1000
+WEIGHED: Final = 20_000
+"""Entries of the session looked at to say how much it keeps, some 50 ms."""
+
+
+class Held:
+    """How much the session keeps of what was taken away, against the `most` bytes that it may keep.
+
+    Copies stop at it, and the piece stays in the workspace under its neutral name. What is moved takes no new
+    room, but who holds an fd of it can make it grow, so it is weighed while the run goes on. Nothing that is
+    kept is ever removed for it: the run is ended instead.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.copied = 0
+        self.refused = False
+
+    def full(self, folder: int) -> bool:
+        """Whether more than may be kept is beneath `folder`, the quarantine, or a copy had to be refused."""
+        return self.refused or weigh(folder, self.most) > self.most
+
+
+def weigh(folder: int, most: int) -> int:
+    """Bytes on the disk beneath `folder`, without what lies past `most` or past WEIGHED entries."""
+    total = entries = 0
+    for here in walk.folders(folder):
+        for entry in here.entries:
+            entries += 1
+            with suppress(OSError):
+                # 512: the unit of st_blocks, whatever the file system (stat(3type)).
+                total += os.stat(entry.name, dir_fd=here.fd, follow_symlinks=False).st_blocks * 512
+            if total > most or entries >= WEIGHED:
+                return total
+    return total
 
 
 class Taken(NamedTuple):
@@ -66,11 +100,11 @@ class _Left(NamedTuple):
 class Quarantine:
     """The folder behind `fd`, on any file system, empty at the start. The fd stays the caller's."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, held: Held | None = None) -> None:
         self._fd = fd
+        self._held = Held(COPY_BYTES) if held is None else held
         self._next = 0
         self._kept = 0
-        self._spent_bytes = 0
         self._spent_entries = 0
         self._left: list[_Left] = []
         self._doomed: list[tuple[int, str]] = []
@@ -127,7 +161,8 @@ class Quarantine:
         return taken
 
     def _copied(self, left: _Left, kind: str, most_bytes: int, most_entries: int) -> Taken:
-        bytes_left = max(0, min(most_bytes, COPY_BYTES - self._spent_bytes))
+        held = self._held
+        bytes_left = max(0, min(most_bytes, COPY_BYTES - held.copied, held.most - held.copied))
         entries_left = max(0, min(most_entries, COPY_ENTRIES - self._spent_entries))
         bounds = trees.Bounds(bytes_left, entries_left)
         try:
@@ -135,11 +170,13 @@ class Quarantine:
         except FileNotFoundError:
             self._remove(self._fd, left.slot)
             return Taken("absent", "counted", "")
-        except (trees.TooLargeError, OSError):
+        except (trees.TooLargeError, OSError) as error:
+            short = bytes_left < most_bytes and held.most <= COPY_BYTES
+            held.refused = held.refused or (short and isinstance(error, trees.TooLargeError))
             self._remove(self._fd, left.slot)
             return Taken(kind, "left", left.name)
         finally:
-            self._spent_bytes += bytes_left - bounds.bytes
+            held.copied += bytes_left - bounds.bytes
             self._spent_entries += entries_left - bounds.entries
         self._remove(left.folder, left.name)
         return Taken(kind, "copied", left.slot, lost)

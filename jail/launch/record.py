@@ -52,6 +52,8 @@ class Record:
         self._messages: list[str] = []
         self._at_once = True
         self._trees: list[tuple[str, int]] = []
+        self._held = quarantine.Held(dict(plan.limits)["held_bytes"])
+        self._kept = -1
         self.swept = 0
         self.standing: list[str] = []
         self.ledger = Ledger.create(session.folder, session.id)
@@ -82,7 +84,8 @@ class Record:
             for step in self._plan.steps
             if step.verb == "bind" and "rw" in step.options and os.path.isdir(step.target)
         ]
-        self._watch = sweep.Watch(self._watched, self._folder(QUARANTINE))
+        self._kept = self._folder(QUARANTINE)
+        self._watch = sweep.Watch(self._watched, self._kept, self._held)
         self._watch.also(
             os.path.dirname(step.target)
             for step in self._plan.steps
@@ -136,6 +139,11 @@ class Record:
     def limit(self, which: str, detail: str) -> None:
         """A limit was reached."""
         self.ledger.append("limit", which=which, detail=detail)
+
+    @property
+    def full(self) -> bool:
+        """More was taken away than the session may keep; asking reads the folder where it lies."""
+        return self.swept > 0 and self._held.full(self._kept)
 
     def take_away(self) -> bool:
         """Move away what appeared under a protected name; its digest follows at the end, when nobody can
@@ -214,7 +222,7 @@ class Record:
             self._take_nested(nested)
 
     def _take_nested(self, found: "list[tuple[int, str, changes.Changed]]") -> None:
-        keeper = quarantine.Quarantine(self._folder(NESTED))
+        keeper = quarantine.Quarantine(self._folder(NESTED), self._held)
         for tree, path, changed in found:
             folder, _, name = changed.path.rpartition("/")
             where = files.openat2(tree, folder or ".", files.FOLDER, _WITHIN)

@@ -92,6 +92,22 @@ class Part(Protocol):
         """Close what is ours; the caller's fds stay open."""
 
 
+class Quota:
+    """How many bytes may still be taken from the command, by all relays that share it.
+
+    Once more than that was taken nothing more is read: what waits in the inner pipes stays there, and what a
+    relay holds still goes out.
+    """
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    @property
+    def spent(self) -> bool:
+        """More was printed than may be."""
+        return self.left < 0
+
+
 class End(NamedTuple):
     """One end of a relay: `ours` is closed by us; `polled` says that a write before poll(2) allows it could
     block.
@@ -106,12 +122,12 @@ class End(NamedTuple):
 class Relay:
     """Copies one way, at most one read and one write for an event, and holds at most CHUNK bytes.
 
-    `deliver`: whether what is left goes out after the command's end. `reopens`: the source is the master of a
-    pty, whose slaves may all be closed (EIO) and be opened again; closing it then would be SIGHUP for a
-    command that has only closed its streams, as each does just before it exits. `gate`: whether the source
-    may be read now. `error`: why the sink failed (ENOSPC, EIO, …). A reader that went away (EPIPE) is not an
-    error: the source is closed, and the writer inside gets SIGPIPE as it would without us. Our own SIGPIPE is
-    ignored by Python.
+    `deliver`: whether what is left goes out after the command's end. `reopens`: the source is the master
+    of a pty, whose slaves may all be closed (EIO) and be opened again; closing it then would be SIGHUP
+    for a command that has only closed its streams, as each does just before it exits. `gate`: whether the
+    source may be read now; `quota`: how much of it at most. `error`: why the sink failed (ENOSPC, EIO,
+    …). A reader that went away (EPIPE) is not an error: the source is closed, and the writer inside gets
+    SIGPIPE as it would without us. Our own SIGPIPE is ignored by Python.
     """
 
     def __init__(
@@ -122,12 +138,13 @@ class Relay:
         deliver: bool = True,
         reopens: bool = False,
         gate: Callable[[], bool] | None = None,
+        quota: Quota | None = None,
     ) -> None:
         self.closed = False
         self.error: OSError | None = None
         self.timeout: float | None = None
         self._source, self._sink = source, sink
-        self._deliver, self._reopens, self._gate = deliver, reopens, gate
+        self._deliver, self._reopens, self._gate, self._quota = deliver, reopens, gate, quota
         self._held = memoryview(b"")
         self._last = False  # the source holds all that will ever come
         self._hung = False  # no slave is open: POLLHUP would come back at once
@@ -141,6 +158,8 @@ class Relay:
             return []
         if self._held:
             return [(self._sink.fd, select.POLLOUT)]
+        if self._quota is not None and self._quota.spent:
+            return []
         if self._hung or (self._gate is not None and not self._gate()):
             self._hung = False
             self.timeout = RECHECK
@@ -176,6 +195,10 @@ class Relay:
                 os.close(end.fd)
 
     def _read(self) -> None:
+        if self._quota is not None and self._quota.spent:
+            if self._last:
+                self.close()  # what is left inside is past the limit
+            return
         try:
             data = os.read(self._source.fd, CHUNK if self._deliver else PAGE)
         except BlockingIOError:
@@ -192,6 +215,8 @@ class Relay:
         if not data:
             self.close()
             return
+        if self._quota is not None:
+            self._quota.left -= len(data)
         self._held = memoryview(data)
         if not self._sink.polled:
             self._write()
@@ -211,11 +236,11 @@ class Relay:
             self._read()
 
 
-def outward(inner_read: int, fd: int) -> Relay:
+def outward(inner_read: int, fd: int, quota: Quota | None = None) -> Relay:
     """A relay from the read end of an inner pipe, which becomes ours, to the caller's `fd` (stdout or
     stderr).
     """
-    return Relay(inner_end(inner_read), caller_sink(fd))
+    return Relay(inner_end(inner_read), caller_sink(fd), quota=quota)
 
 
 def inner_end(fd: int) -> End:

@@ -7,13 +7,14 @@ import os
 
 from jail import __version__
 from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, JailError, say
-from jail.kernel import cache, files, filters, netlink
+from jail.kernel import cache, cgroups, files, filters, netlink
 from jail.kernel.libc import KernelError
 from jail.launch import keeper, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.supervise import Supervisor
 from jail.ledger.place import Session, new_session
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple, signal
+from jail.plan.bounds import watched_instead
 from jail.plan.build import build
 from jail.plan.steps import Plan
 from jail.policy.load import load
@@ -112,10 +113,15 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         problem = refused(prepared)
         if problem is not None:
             raise problem
-        _show_losses(prepared)
         session = new_session(prepared.own.state)
         session_id = session.id
-        found = _supervised(prepared, session)
+        prepared, group = _grouped(prepared, session)
+        try:
+            _show_losses(prepared)
+            found = _supervised(prepared, session, group)
+        finally:
+            if group:
+                cgroups.remove(group)
     except JailError as error:
         found = _of_error(error)
         raise
@@ -126,6 +132,24 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         if status is not None:
             status.write(found, session_id)
     return found.code
+
+
+def _grouped(prepared: Prepared, session: Session) -> tuple[Prepared, str]:
+    """The control group of the run, made now, and the plan; where it cannot be made, the plan without one."""
+    plan = prepared.plan
+    if not plan.cgroup:
+        return prepared, ""
+    bounds = dict(plan.limits)
+    try:
+        # One less than RLIMIT_NPROC, which tells nobody that it was met.
+        name, processes = cgroups.PREFIX + session.id, bounds["processes"] - 1
+        return prepared, cgroups.create(plan.cgroup, name, bounds["memory_bytes"], processes)
+    except KernelError as error:
+        prepared = prepared._replace(plan=watched_instead(plan, str(error)))
+    problem = refused(prepared)
+    if problem is not None:
+        raise problem
+    return prepared, ""
 
 
 def _show_losses(prepared: Prepared) -> None:
@@ -146,11 +170,11 @@ SHOWN: Final = 5
 """Paths named in one line; the ledger has them all."""
 
 
-def _supervised(prepared: Prepared, session: Session) -> Outcome:
+def _supervised(prepared: Prepared, session: Session, group: str) -> Outcome:
     """The run between its first and its last entry."""
     cached = prepared.own.cache
     built_from = keeper.BuiltFrom(_loopback(cached), filters.compiled(cached), prepared.identities)
-    supervisor = Supervisor(prepared.plan, built_from)
+    supervisor = Supervisor(prepared.plan, built_from, group)
     failure: BaseException | None = None
     try:
         found = supervisor.run(lambda: _opened(prepared, session))

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 class Streams:
-    """The streams of one run. `inner` is for the command: fds by number, NULL or TERMINAL."""
+    """The streams of one run. `inner` is for the command: fds by number, NULL or TERMINAL; `quota`: what it
+    may print on all of them together.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._ids = (plan.uid, plan.gid)
+        self.quota = relay.Quota(dict(plan.limits)["output_bytes"])
         self._plan = relay.plan_stdio()
         self._stdin: tuple[int, int] | None = None
         self._outputs: list[tuple[int, int, int]] = []
@@ -67,7 +70,7 @@ class Streams:
         """The keeper has its copies: close what is the command's here, and make the parts that copy."""
         for number, ours, theirs in self._outputs:
             os.close(theirs)
-            self.parts.append(relay.outward(ours, number))
+            self.parts.append(relay.outward(ours, number, self.quota))
         if self._stdin is not None:
             from jail.launch import feed
 
@@ -78,7 +81,7 @@ class Streams:
         from jail.launch import terminal
 
         keyboard = 0 if self._plan.stdin == relay.TERMINAL else None
-        self._terminal = terminal.Terminal(keyboard, self._screen(), master, self._guard)
+        self._terminal = terminal.Terminal(keyboard, self._screen(), master, self._guard, self.quota)
         self.parts.append(self._terminal)
 
     def enter(self) -> None:

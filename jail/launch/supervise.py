@@ -27,11 +27,11 @@ from jail.errors import (
     EXIT_NOT_EXECUTABLE,
     EXIT_NOT_FOUND,
     EXIT_SIGNAL_BASE,
-    EXIT_TIMEOUT,
     JailError,
     say,
 )
 from jail.launch import init, keeper, outcome
+from jail.launch.limits import Limits
 from jail.launch.outcome import Outcome
 from jail.launch.processes import Processes
 from jail.launch.streams import Streams
@@ -41,16 +41,10 @@ from jail.plan.steps import Plan
 if TYPE_CHECKING:
     from jail.launch.record import Record
 
-SETUP_LIMIT: Final = 60.0
-"""Seconds until a build that does not end is given up: a file system that hangs must not hang an overnight
-loop.
-"""
 DELIVERY: Final = 3.0
 """Seconds that the last output may wait for its reader once the run was told to end."""
 BLIND: Final = 0.05
 """Seconds between two looks for protected names, once the kernel has no more watches for us."""
-GRACE: Final = 10.0
-"""Seconds between SIGTERM and the end of everything, once the time of the command is over."""
 FOR_GROUP: Final = (
     signal.SIGINT,
     signal.SIGQUIT,
@@ -70,18 +64,18 @@ _Fds = tuple[int, ...]
 class Supervisor:
     """One run, from the fork of the keeper to the outcome. `record` is there once the ledger is."""
 
-    def __init__(self, plan: Plan, built_from: keeper.BuiltFrom) -> None:
+    def __init__(self, plan: Plan, built_from: keeper.BuiltFrom, group: str) -> None:
         self._plan = plan
         self._built_from = built_from
         self._streams = Streams(plan)
         self._processes = Processes()
+        self._group = group
+        self._limits = Limits(plan, group, self._processes, self._streams)
         self.record: Record | None = None
         self._outcome: Outcome | None = None
         self._note = ""
         self._running = False
-        self._time_is_over = False
         self._told_to_end = False
-        self._deadline = time.monotonic() + SETUP_LIMIT
         self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def run(self, open_record: "Callable[[], Record]") -> Outcome:
@@ -93,16 +87,15 @@ class Supervisor:
         """
         try:
             self._streams.start_guard()
-            self._processes.start(self._plan, self._built_from, self._streams)
+            self._processes.start(self._plan, self._built_from, self._streams, self._group)
             self._streams.forked()
             self._catch_signals()
             self.record = open_record()
             self._loop(self.record)
         finally:
             self._end()
-        found = self._outcome or Outcome(EXIT_JAIL, outcome.FAILED, 0, "process 1 of the jail was killed")
-        if self._time_is_over:
-            found = found._replace(code=EXIT_TIMEOUT, reason=outcome.TIMEOUT)
+        found = self._limits.ended(self._outcome, self.record)
+        found = found or Outcome(EXIT_JAIL, outcome.FAILED, 0, "process 1 of the jail was killed")
         lost = self._streams.problem()
         if lost and found.code == 0:
             found = found._replace(code=EXIT_JAIL, reason=outcome.FAILED)
@@ -116,7 +109,7 @@ class Supervisor:
                 signal.signal(number, _only_wake)
 
     def _loop(self, record: "Record") -> None:
-        while self._outcome is None:
+        while not self._over():
             wanted, timeout = self._interests(record)
             poller = select.poll()
             for fd, mask in wanted.items():
@@ -126,13 +119,17 @@ class Supervisor:
                     return
             if record.blind:
                 record.take_away()
-            self._check_time(record)
+            if not self._over():
+                self._outcome = self._limits.check(record)
+
+    def _over(self) -> bool:
+        return self._outcome is not None
 
     def _interests(self, record: "Record") -> tuple[dict[int, int], float | None]:
         wanted = {self._processes.control.fileno(): select.POLLIN, self._wake: select.POLLIN}
         if self._running:
             wanted[record.fileno()] = select.POLLIN
-        waits = [self._deadline - time.monotonic()] if self._deadline else []
+        waits = [] if self._limits.timeout is None else [self._limits.timeout]
         for part in self._streams.parts:
             for fd, mask in part.interests():
                 wanted[fd] = wanted.get(fd, 0) | mask
@@ -182,6 +179,9 @@ class Supervisor:
     def _process_1_started(self, record: "Record", values: _Values, fds: _Fds) -> None:
         self._processes.process_1 = int(str(values[0]))
 
+    def _got_private(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        self._processes.private += fds
+
     def _got_terminal(self, record: "Record", values: _Values, fds: _Fds) -> None:
         self._streams.open_terminal(fds[0])
         record.hold_messages()
@@ -200,7 +200,7 @@ class Supervisor:
             )
         record.running()
         self._running = True
-        self._deadline = time.monotonic() + self._plan.timeout if self._plan.timeout else 0.0
+        self._limits.start()
         self._streams.enter()
         self._processes.go()
 
@@ -245,23 +245,6 @@ class Supervisor:
             code = EXIT_SIGNAL_BASE + number
             self._outcome = Outcome(code, outcome.KILLED, number, "before the command started")
 
-    def _check_time(self, record: "Record") -> None:
-        if not self._deadline or time.monotonic() < self._deadline or self._outcome is not None:
-            return
-        if not self._running:
-            raise JailError(
-                f"the walls were not built within {SETUP_LIMIT:.0f} s",
-                where="launch",
-                hint="a file system that does not answer? look at the folders of `jail plan`",
-            )
-        if self._time_is_over:
-            self._outcome = Outcome(EXIT_TIMEOUT, outcome.TIMEOUT, signal.SIGKILL)
-            return
-        self._time_is_over = True
-        record.limit("timeout", f"{self._plan.timeout:g} s")
-        self._deadline = time.monotonic() + GRACE
-        self._processes.order(init.TO_PROCESS, signal.SIGTERM)
-
     def _end(self) -> None:
         """Nothing inside lives on; then the last output, the last words, and the terminal as it was."""
         found = self._outcome
@@ -271,7 +254,7 @@ class Supervisor:
         self._hear_last_words()
         signal.set_wakeup_fd(-1)
         self._deliver()
-        self._streams.restore(killed=found is None or found.signal != 0 or self._time_is_over)
+        self._streams.restore(killed=found is None or found.signal != 0 or self._limits.hit is not None)
         if self.record is not None:
             self.record.say()
 
@@ -279,7 +262,7 @@ class Supervisor:
         """What is left in the pipes goes to its reader, at his pace, as in any pipeline; a run that was told
         to end waits for a few seconds only. A signal ends the waiting too.
         """
-        hurry = self._time_is_over or self._told_to_end or self._outcome is None
+        hurry = self._limits.hit is not None or self._told_to_end or self._outcome is None
         for number in ENDING:
             if signal.getsignal(number) is _only_wake:
                 signal.signal(number, _enough)
@@ -329,6 +312,7 @@ def _only_wake(number: int, frame: object) -> None:
 _HEARD: Final = {
     "failed": Supervisor._failed,
     "init": Supervisor._process_1_started,
+    "private": Supervisor._got_private,
     "terminal": Supervisor._got_terminal,
     "probes": Supervisor._probed,
     "not-executed": Supervisor._not_executed,

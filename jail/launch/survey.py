@@ -10,7 +10,7 @@ import pwd
 import resource
 
 from jail.errors import JailError
-from jail.kernel import files, landlock, libc
+from jail.kernel import cgroups, files, landlock, libc
 from jail.launch import endpoints, gitidentity, guarded, places, program
 from jail.light import TYPE_CHECKING, Final, Iterator, Mapping, NamedTuple, suppress
 from jail.plan import inside
@@ -73,6 +73,7 @@ def survey(
     present += guarded.second_names(present, workspace.real)
     absent += guarded.absent_commands(workspace.real, path)
     version = landlock.abi()
+    group = cgroups.delegation()
     facts = Facts(
         uid=uid,
         gid=gid,
@@ -110,6 +111,9 @@ def survey(
         quotas=tuple(_quotas()),
         open_files_hard=libc.named("getrlimit(RLIMIT_NOFILE)", resource.getrlimit, resource.RLIMIT_NOFILE)[1],
         processes_hard=libc.named("getrlimit(RLIMIT_NPROC)", resource.getrlimit, resource.RLIMIT_NPROC)[1],
+        cgroup=group.folder,
+        no_cgroup=group.why,
+        memory_most=_memory_most(),
     )
     return facts, _identities(facts)
 
@@ -237,6 +241,14 @@ def _quotas() -> Iterator[tuple[str, int]]:
     for name in QUOTAS:
         with suppress(OSError, ValueError), open(f"/proc/sys/user/{name}", encoding="ascii") as file:
             yield name, max(1, int(file.read()) // 2)
+
+
+def _memory_most() -> int:
+    """Bytes that this host has, or that the control groups above leave to us (proc_meminfo(5))."""
+    total = 0
+    with suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:
+        total = int(file.readline().split()[1]) << 10
+    return min(filter(None, (total, cgroups.memory_most())), default=0)
 
 
 def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...]:

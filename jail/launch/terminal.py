@@ -20,7 +20,7 @@ import termios
 
 from jail.kernel.files import close_all_but
 from jail.launch import tty
-from jail.launch.relay import RECHECK, Relay, caller_sink, caller_source, inner_end
+from jail.launch.relay import RECHECK, Quota, Relay, caller_sink, caller_source, inner_end
 from jail.light import Any, Final, NamedTuple, signal, suppress
 
 GUARD_WAIT: Final = 2
@@ -113,7 +113,14 @@ class Terminal:
     UTF-8, …) and size. Then `enter`.
     """
 
-    def __init__(self, keyboard: int | None, screen: int, master: int, watch: Guard | None = None) -> None:
+    def __init__(
+        self,
+        keyboard: int | None,
+        screen: int,
+        master: int,
+        watch: Guard | None = None,
+        quota: Quota | None = None,
+    ) -> None:
         self._keyboard, self._screen, self._master, self._watch = keyboard, screen, master, watch
         self._saved = tty.settings(screen if keyboard is None else keyboard)
         self._wanted = self._raw = False
@@ -121,7 +128,7 @@ class Terminal:
         if keyboard is None:
             inner[1] &= ~termios.OPOST  # the caller's terminal does it
         termios.tcsetattr(master, termios.TCSANOW, inner)  # of a master: sets its slave (tty_mode_ioctl)
-        self._output = Relay(inner_end(master), caller_sink(screen), reopens=True)
+        self._output = Relay(inner_end(master), caller_sink(screen), reopens=True, quota=quota)
         self._input: Relay | None = None
         if keyboard is not None:
             copy = fcntl.fcntl(master, fcntl.F_DUPFD_CLOEXEC, 3)

@@ -7,7 +7,7 @@ inside given trees, and last the seal.
 """
 
 from jail.light import Final
-from jail.plan import guard, inside
+from jail.plan import bounds, guard, inside
 from jail.plan.facts import Facts, Place
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, refusal
@@ -87,10 +87,12 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         environment=environment,
         writable=writable,
         watched=tuple((place.path, place.reason) for place in facts.absent),
-        limits=_limits(policy, facts),
+        limits=bounds.limits(policy, facts),
         timeout=policy.timeout,
+        cgroup=facts.cgroup,
+        no_cgroup=facts.no_cgroup,
         landlock=facts.landlock,
-        notes=tuple(trees.notes),
+        notes=(*trees.notes, *bounds.notes(policy, facts)),
     )
     return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
 
@@ -175,13 +177,7 @@ def _held_back(place: Place, facts: Facts) -> str:
 
 
 def _losses(facts: Facts) -> tuple[Loss, ...]:
-    losses = [
-        Loss(
-            "limits-memory",
-            "memory is bounded for files in memory only, not as a whole",
-            "set tmp under [limits] in the policy; run jail in a container or unit with a memory limit",
-        )
-    ]
+    losses = [] if facts.cgroup else [bounds.unbounded(facts.no_cgroup)]
     if "cgroup" not in facts.namespaces:
         losses.append(
             Loss(
@@ -213,27 +209,6 @@ _LANDLOCK_WITH_MOVES: Final = 2
 """ABI 1 forbids every rename between folders, which no build survives; LANDLOCK_ACCESS_FS_REFER came with ABI
 2.
 """
-
-
-def _limits(policy: Policy, facts: Facts) -> tuple[tuple[str, int], ...]:
-    return (
-        ("processes", _within(policy.processes, facts.processes_hard)),
-        ("open_files", _within(policy.open_files, facts.open_files_hard)),
-        ("core", CORE_DUMPS),
-        ("tmp_bytes", policy.tmp_bytes),
-        ("oom_score", OOM_SCORE),
-    )
-
-
-def _within(value: int, hard: int) -> int:
-    """A limit no higher than the caller's own hard one; -1 is none (RLIM_INFINITY)."""
-    return value if hard < 0 else min(value, hard)
-
-
-CORE_DUMPS: Final = 1
-"""No core dump: at 0 the kernel would still run a handler of the host's core_pattern (fs/coredump.c)."""
-OOM_SCORE: Final = 500
-"""Where memory runs out, the jail is ended before the host's own programs (proc_pid_oom_score_adj(5))."""
 
 
 def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]:

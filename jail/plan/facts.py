@@ -60,8 +60,10 @@ class Facts(NamedTuple):
     `sockets` (and pipes), `hardlinked`: paths in given trees; `unseen`: trees too large to be seen whole.
     `enclosing`: a repository above the workspace. `proc`: names in /proc. `landlock`: the ABI, 0 = absent;
     `landlock_lacks` in words. `namespaces`: kinds that this kernel has. `identity`, `branch`: for git, name
-    and email, and init.defaultBranch. `quotas`: limits of kernel
-    resources, by name. `open_files_hard`, `processes_hard`: the caller's limits, -1 is none.
+    and email, and init.defaultBranch. `quotas`: limits of kernel resources, by name. `open_files_hard`,
+    `processes_hard`: the caller's limits, -1 is none. `cgroup`: the delegated control group of the host, ""
+    and `no_cgroup`, why, where there is none. `memory_most`: bytes that the host and the control groups above
+    leave to one who takes all of it, 0 where that is not known.
     """
 
     uid: int
@@ -100,3 +102,6 @@ class Facts(NamedTuple):
     quotas: tuple[tuple[str, int], ...]
     open_files_hard: int
     processes_hard: int
+    cgroup: str
+    no_cgroup: str
+    memory_most: int

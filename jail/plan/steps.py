@@ -35,7 +35,9 @@ class Plan(NamedTuple):
     """How one command will be run: what is built, what is lost, what the command gets.
 
     `folder`: its working directory; `environment`: the whole of it; `writable`: roots of Landlock's write
-    rules; `watched`: absent protected paths; `limits`: name → value; `notes`: what a person should know.
+    rules; `watched`: absent protected paths; `limits`: name → value; `cgroup`: the folder of the host in
+    which a control group is made for all that runs inside, "" and `no_cgroup`, why, where jail itself
+    watches; `notes`: what a person should know.
     """
 
     command: tuple[str, ...]
@@ -53,5 +55,7 @@ class Plan(NamedTuple):
     watched: tuple[tuple[str, str], ...]
     limits: tuple[tuple[str, int], ...]
     timeout: float
+    cgroup: str
+    no_cgroup: str
     landlock: int
     notes: tuple[str, ...]

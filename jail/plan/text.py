@@ -23,7 +23,7 @@ def lines(plan: Plan, accepted: tuple[str, ...]) -> list[str]:
         f"as               uid {plan.uid}, gid {plan.gid}{_idmap(plan)}",
         *_paragraph("writable", list(plan.writable)),
         "network          loopback only",
-        f"limits           {_limits(plan)}",
+        *_wrapped(f"{'limits':17}", _limits(plan)),
         *_paragraph("variables", [name for name, _ in plan.environment]),
         "",
     ]
@@ -127,22 +127,32 @@ def _idmap(plan: Plan) -> str:
 
 def _option(text: str) -> str:
     name, _, value = text.partition("=")
-    return f"size={_size(int(value))}" if name == "size" else text
+    return f"size={size(int(value))}" if name == "size" else text
 
 
-def _size(count: int) -> str:
+def size(count: int) -> str:
+    """Bytes as a person reads them; exact, so in the largest unit that divides them."""
     for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if count >= 1 << shift and count % (1 << shift) == 0:
             return f"{count >> shift} {unit}"
     return f"{count} bytes"
 
 
-def _limits(plan: Plan) -> str:
+def _limits(plan: Plan) -> list[str]:
+    """The limits in words, and of memory who keeps it."""
     values = dict(plan.limits)
-    return (
-        f"{values['processes']} processes, {values['open_files']} open files, no core dumps, "
-        f"{_size(values['tmp_bytes'])} in each private folder, time {_time(plan.timeout)}"
-    )
+    by = "by a control group" if plan.cgroup else "watched by jail (no control group)"
+    return [
+        f"{size(values['memory_bytes'])} of memory,",
+        f"{by};",
+        f"{values['processes']} processes,",
+        f"{values['open_files']} open files of each,",
+        "no core dumps;",
+        f"{size(values['tmp_bytes'])} in each private folder,",
+        f"{size(values['held_bytes'])} moved away,",
+        f"{size(values['output_bytes'])} printed;",
+        f"time {_time(plan.timeout)}",
+    ]
 
 
 def _time(seconds: float) -> str:

@@ -101,4 +101,7 @@ FACTS = Facts(
     quotas=(("max_inotify_instances", 64),),
     open_files_hard=524288,
     processes_hard=-1,
+    cgroup="",
+    no_cgroup="no control group above this process is delegated to this user",
+    memory_most=64 << 30,
 )
