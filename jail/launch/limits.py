@@ -11,6 +11,7 @@ open files at each use, so a program meets them as an errno and may go on; those
 Time is CLOCK_MONOTONIC: a laptop that sleeps does not use up the night (clock_gettime(2)).
 """
 
+import os
 import time
 
 from jail.errors import EXIT_SIGNAL_BASE, EXIT_TIMEOUT, JailError
@@ -63,7 +64,9 @@ class Limits:
         self._deadline = time.monotonic() + SETUP_LIMIT
         self._next_look = 0.0
         self._watch: Watch | None = None
+        self._before = ""
         self._crowded = False
+        self._files = FileTable(self._values["processes"] * self._values["open_files"])
         self.hit: Hit | None = None
 
     def start(self) -> None:
@@ -71,9 +74,11 @@ class Limits:
         now = time.monotonic()
         self._running = True
         self._deadline = now + self._plan.timeout if self._plan.timeout else 0.0
-        # With a group, nothing is looked at before something was taken away.
-        if not self._group:
+        # Else nothing is looked at before something was taken away.
+        if not self._group or self._files.within_reach:
             self._next_look = now + min(LOOK, self._values["memory_bytes"] / _FASTEST)
+        if not self._group:
+            self._before = _read("/proc/meminfo")
 
     @property
     def timeout(self) -> float | None:
@@ -95,24 +100,31 @@ class Limits:
                     hint="a file system that does not answer? look at the folders of `jail plan`",
                 )
             return None
-        if self.hit is not None:
-            return Outcome(self.hit.code, self.hit.reason, signal.SIGKILL) if over else None
+        if self.hit is not None and over:
+            return Outcome(self.hit.code, self.hit.reason, signal.SIGKILL)
         if over:
             detail = f"{self._plan.timeout:g} s"
-            return self._tell(record, Hit(outcome.TIMEOUT, "timeout", detail, EXIT_TIMEOUT))
-        if self._streams.quota.spent:
-            return self._tell(record, Hit(outcome.OUTPUT, "output", self._most("output_bytes")))
+            self._tell(record, Hit(outcome.TIMEOUT, "timeout", detail, EXIT_TIMEOUT))
+        elif self._streams.quota.spent:
+            self._tell(record, Hit(outcome.OUTPUT, "output", self._most("output_bytes")))
         if self._next_look <= now and (self._next_look or record.swept):
             return self._look(record, now)
         return None
 
-    def _tell(self, record: "Record", hit: Hit) -> Outcome | None:
+    def _tell(self, record: "Record", hit: Hit) -> None:
+        """The first limit that was met has the command end; it may take GRACE seconds for it."""
+        if self.hit is not None:
+            return
         self.hit = hit
         record.limit(hit.which, hit.detail)
-        self._next_look = 0.0
         self._deadline = time.monotonic() + GRACE
         self._processes.order(init.TO_PROCESS, signal.SIGTERM)
-        return None
+
+    def _kill(self, record: "Record", hit: Hit) -> Outcome:
+        """Without a word to the command: the host cannot wait."""
+        self.hit = hit
+        record.limit(hit.which, hit.detail)
+        return Outcome(hit.code, hit.reason, signal.SIGKILL)
 
     def _most(self, name: str) -> str:
         return f"more than {size(self._values[name])}"
@@ -120,22 +132,27 @@ class Limits:
     def _look(self, record: "Record", now: float) -> Outcome | None:
         pause = LOOK
         if record.full:
-            return self._tell(record, Hit(outcome.HELD, "held", self._most("held_bytes")))
-        if not self._group and self._processes.process_1:
-            if self._watch is None:
-                from jail.launch.watch import Watch  # most runs end before the first look, or have a group
-
-                self._watch = Watch(self._processes.process_1, self._processes.private, self._values)
-            found = self._watch.look()
+            self._tell(record, Hit(outcome.HELD, "held", self._most("held_bytes")))
+        if self._files.short():
+            return self._kill(record, Hit(outcome.FILES, "open_files", "half of what the host can open"))
+        if not self._group:
+            found = self._watching().look()
             self._crowded = self._crowded or found.crowded
             if found.over:
-                self.hit = Hit(outcome.MEMORY, "memory", self._most("memory_bytes"))
-                record.limit(self.hit.which, f"{self.hit.detail}: {found.said}")
-                return Outcome(self.hit.code, self.hit.reason, signal.SIGKILL)
+                detail = f"{self._most('memory_bytes')}: {found.said}"
+                return self._kill(record, Hit(outcome.MEMORY, "memory", detail))
             pause = min(pause, max(_SHORTEST, found.room / _FASTEST))
         took = time.monotonic() - now
         self._next_look = now + took + max(pause, took * MOST_OF_THE_TIME)
         return None
+
+    def _watching(self) -> "Watch":
+        if self._watch is None:
+            from jail.launch.watch import Watch  # most runs end before the first look, or have a group
+
+            inside = self._processes
+            self._watch = Watch(inside.process_1, inside.private, self._values, self._before)
+        return self._watch
 
     def ended(self, found: Outcome | None, record: "Record | None") -> Outcome | None:
         """How the run ended, once everything inside is dead, in the light of its limits; what only the end
@@ -154,13 +171,49 @@ class Limits:
                 said = f"{counts.forks_refused} times" if counts.forks_refused else "seen by a look"
                 record.limit("processes", f"{most}, {said}")
         if self.hit is not None:
-            found = (found or Outcome(0, ""))._replace(code=self.hit.code, reason=self.hit.reason)
+            found = found or Outcome(0, "", signal.SIGKILL)
+            found = found._replace(code=self.hit.code, reason=self.hit.reason)
             if self.hit.code == EXIT_LIMIT:
                 notes.insert(0, self.hit.detail)
         if found is None:
             return None
         detail = "; ".join(filter(None, (found.detail, *notes)))
         return found._replace(detail=detail, peak=max(found.peak, counts.peak))
+
+
+class FileTable:
+    """The open files of the whole host, which all share one number (fs.file-max, proc_sys_fs(5)).
+
+    Each process is bounded by RLIMIT_NOFILE, many together by nothing: where they could take more than the
+    host has, everybody else would meet ENFILE. `most`: what all of them may open together.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._before, self._all = _open_files()
+        self.within_reach = most > self._all // 4
+
+    def short(self) -> bool:
+        """Whether the host has more than half of its files open, and most of them since the start."""
+        if not self.within_reach:
+            return False
+        now, most = _open_files()
+        return now > most // 2 and now - self._before > most // 4
+
+
+def _open_files() -> tuple[int, int]:
+    words = _read("/proc/sys/fs/file-nr").split()
+    return (int(words[0]), int(words[2])) if len(words) == 3 else (0, 1 << 62)
+
+
+def _read(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(fd, 65536).decode("ascii", "replace")
+    finally:
+        os.close(fd)
 
 
 _FASTEST: Final = 2 << 30

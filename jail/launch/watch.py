@@ -21,6 +21,8 @@ import os
 from jail.light import Final, Iterator, Mapping, NamedTuple, Sequence, suppress
 from jail.plan.text import size
 
+FLOOR: Final = (16, 1 << 30)
+"""The host has run out of memory at less than this part of it, or this many bytes, if that is less."""
 LOOKED_AT: Final = 8192
 """Threads whose children are asked for in one look, some 0.1 s; what is past it is not counted."""
 FDS_LOOKED_AT: Final = 20_000
@@ -49,29 +51,59 @@ class Process(NamedTuple):
     hidden: bool
 
 
-class Watch:
-    """Looks at the descendants of `process_1`; `private` are fds of the file systems in memory."""
+class Host(NamedTuple):
+    """Bytes of the host's memory (proc_meminfo(5)): `shared` is every file in memory and shared mapping."""
 
-    def __init__(self, process_1: int, private: Sequence[int], limits: Mapping[str, int]) -> None:
+    available: int
+    floor: int
+    shared: int
+    swapped: int
+
+    @classmethod
+    def read(cls, meminfo: str) -> "Host":
+        """From the text of /proc/meminfo."""
+        found = _fields(meminfo, ("MemTotal", "MemAvailable", "Shmem", "SwapTotal", "SwapFree"))
+        floor = min(found["MemTotal"] // FLOOR[0], FLOOR[1])
+        return cls(found["MemAvailable"], floor, found["Shmem"], found["SwapTotal"] - found["SwapFree"])
+
+    def since(self, before: "Host") -> tuple[int, int]:
+        """By how much more is shared and swapped than before."""
+        return max(0, self.shared - before.shared), max(0, self.swapped - before.swapped)
+
+
+class Watch:
+    """Looks at the descendants of `process_1`; `private` are fds of the file systems in memory, `before` is
+    /proc/meminfo as it was when the command started.
+    """
+
+    def __init__(
+        self, process_1: int, private: Sequence[int], limits: Mapping[str, int], before: str
+    ) -> None:
         self._process_1 = process_1
         self._private = private
         self._limits = limits
-        self._shared, self._swapped = 0, 0
-        self._shared, self._swapped = self._growth()
+        self._before = Host.read(before)
 
     def look(self) -> Look:
         """Look once."""
         pids, tasks = family(self._process_1)
         most = self._limits["memory_bytes"]
         files = sum(map(_in_memory, self._private))
-        shared, swapped = self._growth()
+        host = Host.read(_text("/proc/meminfo"))
+        shared, swapped = host.since(self._before)
         used = sum(map(_private_pages, pids)) + max(files, shared) + swapped
         processes = self._limits["processes"]
         # Process 1 is among them, the keeper is not.
         crowded = tasks + 1 >= processes - processes // NEARLY
         if used > most:
             used = self._close_look(pids, files, shared)
-        return Look(used > most, max(0, most - used), crowded, f"{size(used)} in {len(pids)} processes")
+        # What no look can attribute (buffers of sockets and pipes) has the host short of memory in the end;
+        # the kernel would then begin with what is inside, too.
+        short = host.available < host.floor and self._before.available - host.available > most // 2
+        said = f"{size(used >> 20 << 20)} in {len(pids)} processes"
+        if short:
+            said += "; the host is short of memory"
+        return Look(used > most or short, max(0, most - used), crowded, said)
 
     def _close_look(self, pids: Sequence[int], files: int, growth: int) -> int:
         found = [_closely(pid) for pid in pids]
@@ -80,14 +112,6 @@ class Watch:
             return anonymous + max(files, growth)
         shared = files + _memfds(pids) + sum(each.shared for each in found)
         return anonymous + max(files, min(shared, growth))
-
-    def _growth(self) -> tuple[int, int]:
-        """Bytes by which the host's shared memory and its swap have grown since the start
-        (proc_meminfo(5)).
-        """
-        found = _fields("/proc/meminfo", ("Shmem", "SwapTotal", "SwapFree"))
-        swapped = found["SwapTotal"] - found["SwapFree"]
-        return max(0, found["Shmem"] - self._shared), max(0, swapped - self._swapped)
 
 
 def family(pid: int) -> tuple[list[int], int]:
@@ -129,7 +153,7 @@ def _private_pages(pid: int) -> int:
 
 
 def _closely(pid: int) -> Process:
-    found = _fields(f"/proc/{pid}/smaps_rollup", ("Rss", "Pss_Anon", "Pss_Shmem", "SwapPss"))
+    found = _fields(_text(f"/proc/{pid}/smaps_rollup"), ("Rss", "Pss_Anon", "Pss_Shmem", "SwapPss"))
     if not found["Rss"]:
         pages = _private_pages(pid)  # a process that has just ended has none
         return Process(pages, 0, hidden=pages > 0)
@@ -164,10 +188,10 @@ def _in_memory(fd: int) -> int:
     return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
-def _fields(path: str, names: Sequence[str]) -> dict[str, int]:
-    """Figures in kB of a file of lines `Name: 12 kB`, in bytes; 0 for what is not there."""
+def _fields(text: str, names: Sequence[str]) -> dict[str, int]:
+    """Figures in kB of lines `Name: 12 kB`, in bytes; 0 for what is not there."""
     found = dict.fromkeys(names, 0)
-    for line in _text(path).splitlines():
+    for line in text.splitlines():
         name, _, value = line.partition(":")
         if name in found:
             found[name] = int(value.split()[0]) << 10
