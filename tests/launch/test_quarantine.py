@@ -11,7 +11,7 @@ import pytest
 
 from jail.kernel import trees
 from jail.launch import quarantine
-from jail.launch.quarantine import Quarantine, Taken
+from jail.launch.quarantine import Held, Quarantine, Taken
 
 SHM = Path("/dev/shm")
 HERE, ACROSS = "one file system", "two file systems"
@@ -244,6 +244,47 @@ def test_the_bytes_of_all_copies_are_bounded_together(room: Room, monkeypatch: p
         (room.ws / "x").write_text("12345")
         hows.append(room.take("x").how)
     assert hows == ["copied", "copied", "left"]
+
+
+def test_a_copy_past_what_may_be_kept_is_refused_and_the_piece_stays_under_its_neutral_name(
+    room: Room,
+) -> None:
+    held = Held(10)
+    keeper = Quarantine(room.quarantine_fd, held)
+    hows = []
+    for _ in range(3):
+        (room.ws / "x").write_text("12345")
+        taken = keeper.take(room.fd, "x", "x")
+        assert taken is not None
+        hows.append(taken.how)
+    if how(room) == "moved":
+        assert hows == ["moved"] * 3
+        assert held.refused is False
+    else:
+        assert hows == ["copied", "copied", "left"]
+        assert held.refused
+        assert held.full(room.quarantine_fd)
+    keeper.finish()
+    assert len(os.listdir(room.ws)) == hows.count("left")
+    assert all((room.ws / name).read_text() == "12345" for name in os.listdir(room.ws))
+
+
+def test_what_grows_after_it_was_moved_is_weighed(room: Room) -> None:
+    held = Held(64 << 10)
+    (room.kept / "tree").mkdir()
+    (room.kept / "tree/small").write_bytes(bytes(1000))
+    os.truncate(room.kept / "tree/small", 1 << 30)  # a hole takes nothing
+    assert not held.full(room.quarantine_fd)
+    (room.kept / "tree/big").write_bytes(bytes(128 << 10))
+    assert held.full(room.quarantine_fd)
+
+
+def test_a_weighing_ends_after_so_many_names(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        (room.kept / f"{number}").write_bytes(bytes(64 << 10))
+    whole = quarantine.weigh(room.quarantine_fd, 1 << 40)
+    monkeypatch.setattr(quarantine, "WEIGHED", 2)
+    assert quarantine.weigh(room.quarantine_fd, 1 << 40) == whole // 2 > 0
 
 
 def test_holes_are_not_written(room: Room) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from jail.launch import relay
-from jail.launch.relay import CHUNK, NULL, PAGE, PIPE, TERMINAL, Stdio, drain, outward, plan_stdio
+from jail.launch.relay import CHUNK, NULL, PAGE, PIPE, TERMINAL, Quota, Stdio, drain, outward, plan_stdio
 from support.loops import BOUND, Reader, Writer, digest, run, settle, step
 
 PIPE_SIZE = 65536
@@ -98,6 +98,31 @@ def test_20_mb_go_to_a_file(tmp_path: Path, stack: ExitStack) -> None:
     run([part], lambda: part.closed)
     assert (tmp_path / "out").read_bytes() == BIG
     assert os.lseek(near, 0, os.SEEK_CUR) == len(BIG)
+
+
+def test_past_its_quota_a_relay_reads_nothing_more_and_delivers_what_it_read(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    outs = [
+        closed_later(stack, os.open(tmp_path / name, os.O_WRONLY | os.O_CREAT))[0] for name in ("one", "two")
+    ]
+    quota = Quota(CHUNK + 10)
+    ends = [pipe(stack), pipe(stack)]
+    parts = [outward(ends[number][0], outs[number], quota) for number in (0, 1)]
+    os.write(ends[0][1], BIG[:CHUNK])
+    run(parts, lambda: quota.left == 10)
+    assert not quota.spent
+    os.write(ends[0][1], b"x" * 10)
+    run(parts, lambda: quota.left == 0)
+    assert not quota.spent, "all of it may be printed"
+    os.write(ends[1][1], b"yz")
+    run(parts, lambda: quota.spent)
+    os.write(ends[0][1], b"too much")
+    assert [part.interests() for part in parts] == [[], []]
+    assert not any(part.closed for part in parts), "the writer waits, and gets no SIGPIPE"
+    assert drain(parts, None)
+    assert (tmp_path / "one").read_bytes() == BIG[:CHUNK] + b"x" * 10
+    assert (tmp_path / "two").read_bytes() == b"yz"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "terminal"])
