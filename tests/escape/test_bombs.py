@@ -1,0 +1,384 @@
+"""H: the bombs. Memory, processes, files in memory, descriptors, output: each ends or is ended, is named at the
+end, and meanwhile the host and the supervisor can be used.
+
+Each bomb is bounded by a small policy, so that the machine of the tests is never in danger. As an unprivileged
+user here; as root, and in a control group delegated for the test, where the tests run as root. What is named
+is the same whether a control group keeps the limit or jail itself does.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from jail.kernel import cgroups
+from support.answers import new_jail
+from support.installed import Installed
+from support.jails import PYTHON, Jail
+from support.running import Running, until
+
+MEMORY, PROCESSES, OPEN_FILES, TMP, OUTPUT, HELD = 192, 64, 256, 16, 4, 4
+POLICY = f"""
+name = "bombs"
+[files]
+system = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"]
+[limits]
+memory = "{MEMORY} MiB"
+processes = {PROCESSES}
+open_files = {OPEN_FILES}
+tmp = "{TMP} MiB"
+output = "{OUTPUT} MiB"
+held = "{HELD} MiB"
+timeout = "60s"
+[accept]
+losses = ["limits-memory", "landlock", "landlock-rights"]
+"""
+USER = 65533
+"""Who has no account here, as in scripts/test."""
+SETTLED = 0.5
+"""Seconds after which a look has seen what stays as it is; with so small a limit they come often."""
+
+
+TERM = 128 + signal.SIGTERM
+
+
+class Bomb(NamedTuple):
+    """`program` prints `ready` first. `code` and `reason` as in the status file, of which `detail` holds a part;
+    `entry`: which limit the ledger names, "" for none.
+    """
+
+    program: str
+    code: int
+    reason: str
+    detail: str = ""
+    entry: str = ""
+
+    @property
+    def ends(self) -> bool:
+        """Without us."""
+        return self.code != TERM
+
+
+READY = "import os, sys, time\nos.write(1, b'ready\\n')\n"
+BOMBS = {
+    "memory": Bomb(
+        "kept = []\nwhile True: kept.append(bytes([1]) * (4 << 20))",
+        137,
+        "memory limit",
+        f"more than {MEMORY} MiB",
+        "memory",
+    ),
+    "memory of many": Bomb(
+        """
+for _ in range(30):
+    if os.fork() == 0:
+        kept = bytes([1]) * (20 << 20)
+        time.sleep(60)
+time.sleep(60)
+""",
+        137,
+        "memory limit",
+        f"more than {MEMORY} MiB",
+        "memory",
+    ),
+    "memory in no process": Bomb(
+        """
+import ctypes
+ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE: nobody of this uid may look into it
+fd = os.memfd_create("hidden")
+while True: os.write(fd, bytes(1 << 20))
+""",
+        137,
+        "memory limit",
+        f"more than {MEMORY} MiB",
+        "memory",
+    ),
+    "processes": Bomb(
+        """
+while True:
+    try: os.fork()
+    except OSError: time.sleep(0.05)
+""",
+        TERM,
+        "killed by a signal",
+        f"the limit of {PROCESSES} processes was reached",
+        "processes",
+    ),
+    "files in memory": Bomb(
+        """
+import errno
+for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run", os.environ["HOME"]):
+    try:
+        with open(folder + "/bomb", "wb", buffering=0) as file:
+            while True: file.write(bytes(1 << 20))
+    except OSError as error:
+        print(errno.errorcode[error.errno], flush=True)
+time.sleep(60)
+""",
+        TERM,
+        "killed by a signal",
+    ),
+    "descriptors": Bomb(
+        """
+for _ in range(20):
+    if os.fork() == 0: break
+fds = []
+while True:
+    try: fds.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError: time.sleep(0.05)
+""",
+        TERM,
+        "killed by a signal",
+    ),
+    "output": Bomb(
+        "while True: os.write(1, b'y\\n' * 4096)",
+        137,
+        "output limit",
+        f"more than {OUTPUT} MiB",
+        "output",
+    ),
+    "what is moved away": Bomb(
+        """
+with open("CLAUDE.md", "wb", buffering=0) as file:
+    for _ in range(64): file.write(os.urandom(1 << 18))
+    time.sleep(60)
+""",
+        137,
+        "held limit",
+        f"more than {HELD} MiB",
+        "held",
+    ),
+}
+USABLE = """
+import os, subprocess, sys, tempfile
+for _ in range(5):
+    subprocess.run(["true"], check=True)
+fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(500)]
+with tempfile.TemporaryFile(dir=sys.argv[1]) as file:
+    file.write(bytes(8 << 20))
+kept = bytes([1]) * (64 << 20)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Jail:
+    return with_policy(new_jail(installed, tmp_path_factory.mktemp("bombs")))
+
+
+def with_policy(jail: Jail) -> Jail:
+    (jail.home.parent / "bombs.toml").write_text(POLICY)
+    return jail
+
+
+Prepare = Callable[[], object]
+
+
+def start(jail: Jail, bomb: Bomb, prepare: Prepare | None = None) -> Running:
+    policy = ["--policy", str(jail.home.parent / "bombs.toml")]
+    return Running(jail, PYTHON, "-I", "-c", READY + bomb.program, options=policy, prepare=prepare)
+
+
+def use_the_host(jail: Jail, prepare: Prepare | None = None) -> None:
+    """As the same uid, outside: fork, open files, write to the disk, take memory."""
+    command = [PYTHON, "-I", "-c", USABLE, str(jail.home)]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=30, preexec_fn=prepare
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def explode(jail: Jail, name: str, prepare: Prepare | None = None) -> Running:
+    """One bomb from its start to its end, with all that must hold of it."""
+    bomb = BOMBS[name]
+    with start(jail, bomb, prepare) as run:
+        run.ready()
+        family = run.family() if not bomb.ends else None
+        use_the_host(jail, prepare)
+        if not bomb.ends:
+            time.sleep(SETTLED)
+            begin = time.monotonic()
+            run.signal(signal.SIGTERM)
+        code = run.wait()
+        assert code == bomb.code, run.errors
+        assert bomb.ends or time.monotonic() - begin < 3, "the supervisor did not answer"
+    assert family is None or not family.left()
+    status = run.status()
+    assert (status["code"], status["reason"]) == (bomb.code, bomb.reason)
+    assert bomb.detail in status["detail"]
+    assert bomb.detail in run.errors
+    ledger = entries(jail, status["session"])
+    assert [entry["which"] for entry in ledger if "which" in entry] == ([bomb.entry] if bomb.entry else [])
+    return run
+
+
+def entries(jail: Jail, session: str) -> list[dict[str, Any]]:
+    folder = jail.home / ".local/state/jail/sessions" / session
+    text = (folder / "ledger.jsonl").read_text(encoding="ascii")
+    return [json.loads(line)["fields"] for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_h1_h2_h4_h5_a_bomb_is_ended_and_named_and_the_host_can_be_used(folder: Jail, name: str) -> None:
+    run = explode(folder, name)
+    if name == "files in memory":
+        assert run.output.split() == ["ENOSPC"] * 5
+    if name == "output":
+        printed = len("ready\n" + run.output)
+        assert OUTPUT << 20 <= printed <= (OUTPUT << 20) + (128 << 10)
+        assert run.output.strip("y\n") == "", "what was read before is delivered whole"
+
+
+def test_h2_pages_that_forked_processes_share_are_no_bomb(folder: Jail) -> None:
+    """The sum of their resident pages is ten times the limit."""
+    program = """
+kept = bytes([1]) * (100 << 20)
+for _ in range(20):
+    if os.fork() == 0: time.sleep(0.7); os._exit(0)
+time.sleep(0.7)
+"""
+    with start(folder, Bomb(program, 0, "exited")) as run:
+        assert run.ready().wait() == 0, run.errors
+    assert run.errors == ""
+
+
+def test_h5_exactly_as_much_output_as_allowed_is_delivered(folder: Jail) -> None:
+    size = (OUTPUT << 20) - len("ready\n")
+    with start(folder, Bomb(f"os.write(1, b'z' * {size})", 0, "exited")) as run:
+        assert run.ready().wait() == 0, run.errors
+    assert run.output == "z" * size
+
+
+def test_the_plan_says_who_keeps_memory_within_its_limit(folder: Jail) -> None:
+    plan = folder.call("plan", "--policy", folder.home.parent / "bombs.toml", "--", "true").stdout
+    by = "by a control group" if cgroups.delegation().folder else "watched by jail"
+    assert f"{MEMORY} MiB of memory, {by}" in plan
+    assert f"{OUTPUT} MiB printed" in plan
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("name", ["memory", "processes", "files in memory", "descriptors", "output"])
+def test_started_by_root_a_bomb_is_ended_and_named(jail: Jail, name: str) -> None:
+    os.chmod(jail.home.parent, 0o755)
+    explode(with_policy(jail), name)
+
+
+# In a control group that was delegated.
+
+
+class Delegated(NamedTuple):
+    """A group that belongs to USER, and the one in it from which jail is started."""
+
+    folder: Path
+    shell: Path
+
+    def as_user(self) -> None:
+        self.as_root()
+        os.setgroups([])
+        os.setresgid(USER, USER, USER)
+        os.setresuid(USER, USER, USER)
+
+    def as_root(self) -> None:
+        (self.shell / "cgroup.procs").write_text("0")
+
+    def groups(self) -> list[str]:
+        return [path.name for path in self.folder.glob("jail-*")]
+
+
+@pytest.fixture
+def delegated() -> Iterator[Delegated]:
+    """Laid out as systemd lays out a user session; needs version 2 with the controllers, as root."""
+    top = cgroups.delegation()
+    if not top.folder:
+        pytest.skip(f"no control group can be delegated on this host: {top.why}")
+    folder = Path(top.folder) / f"tests-of-jail-{os.getpid()}"
+    given = Delegated(folder, folder / "shell")
+    control = Path(top.folder) / "cgroup.subtree_control"
+    before = control.read_text().split()
+    control.write_text("+memory +pids")
+    try:
+        given.shell.mkdir(parents=True)
+        (folder / "cgroup.subtree_control").write_text("+memory +pids")
+        for path in (folder, folder / "cgroup.procs", folder / "cgroup.subtree_control", given.shell):
+            os.chown(path, USER, USER)
+        os.chown(given.shell / "cgroup.procs", USER, USER)
+        yield given
+    finally:
+        for path in (*folder.glob("jail-*"), given.shell, folder):
+            assert cgroups.remove(str(path))
+        for name in {"memory", "pids"} - set(before):
+            control.write_text(f"-{name}")
+
+
+@pytest.fixture
+def open_jail(installed: Installed, open_folder: Path, request: pytest.FixtureRequest) -> Jail:
+    """A home and a workspace of USER."""
+    place = open_folder / f"bombs-{request.node.name.encode().hex()[-40:]}"
+    place.mkdir()
+    jail = with_policy(new_jail(installed, place))
+    for path in (place, jail.home, jail.workspace):
+        os.chown(path, USER, USER)
+    return jail
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("who", ["a user", "root"])
+@pytest.mark.parametrize(
+    "name", ["memory", "memory in no process", "processes", "files in memory", "descriptors", "output"]
+)
+def test_h1_h2_in_a_delegated_group_a_bomb_is_ended_and_named_by_the_kernel(
+    open_jail: Jail, delegated: Delegated, who: str, name: str
+) -> None:
+    prepare = delegated.as_user if who == "a user" else delegated.as_root
+    run = explode(open_jail, name, prepare)
+    fields = entries(open_jail, run.status()["session"])
+    assert f"{MEMORY} MiB of memory, by a control group" in fields[0]["plan"]
+    assert "limits-memory" not in fields[0]["losses"]
+    (told,) = [entry["detail"] for entry in fields if "which" in entry] or [""]
+    assert {"memory": "ended by the kernel", "processes": "times"}.get(name, "") in told
+    assert delegated.groups() == [], "the group is gone"
+
+
+@pytest.mark.root
+def test_all_that_runs_inside_is_in_the_group_and_the_supervisor_is_not(
+    open_jail: Jail, delegated: Delegated
+) -> None:
+    with start(open_jail, Bomb("time.sleep(60)", TERM, ""), delegated.as_user) as run:
+        family = run.ready().family()
+        (group,) = delegated.groups()
+        inside = {int(line) for line in (delegated.folder / group / "cgroup.procs").read_text().split()}
+        assert inside == {family.keeper.pid, family.process_1.pid, *(each.pid for each in family.inside)}
+        assert str(family.supervisor.pid) in (delegated.shell / "cgroup.procs").read_text().split()
+        values = {name: (delegated.folder / group / name).read_text().strip() for name in LIMITS}
+        assert values == LIMITS
+        run.signal(signal.SIGTERM)
+        run.wait()
+    assert delegated.groups() == []
+
+
+LIMITS = {"memory.max": str(MEMORY << 20), "memory.oom.group": "1", "pids.max": str(PROCESSES - 1)}
+
+
+@pytest.mark.root
+def test_after_sigkill_of_the_supervisor_an_empty_group_is_left_and_found(
+    open_jail: Jail, delegated: Delegated
+) -> None:
+    with start(open_jail, Bomb("time.sleep(60)", TERM, ""), delegated.as_user) as run:
+        family = run.ready().family()
+        (group,) = delegated.groups()
+        run.signal(signal.SIGKILL)
+        run.wait()
+        assert until(lambda: not family.left(), 2)
+    program = (
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "from jail.kernel import cgroups; print([cgroups.remove(path) for path in cgroups.leftovers()])"
+    )
+    command = [str(open_jail.installed.python), "-I", "-c", program, str(open_jail.installed.packages)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, preexec_fn=delegated.as_user)
+    assert found.stdout.strip() == "[True]", group
+    assert delegated.groups() == []
