@@ -22,6 +22,7 @@ def command(context: click.Context, /, command: tuple[str, ...], **values: Any) 
     Exit code: the command's own, or
       128+n  the command was ended by signal n
       124    its time was over (--timeout)
+      137    another limit ended it (memory, output, …); the last line and --status-file say which
       125    jail itself failed; whatever ran inside is dead
       126    COMMAND is there but cannot be executed
       127    COMMAND was not found inside

@@ -109,6 +109,7 @@ CHECKS: Final = (
     Check("files", "watches", checks.watches),
     ROOTS_FILES,
     Check("files", "terminal", checks.wall("terminal")),
+    Check("limits", "memory", checks.later("delegation", "jail itself watches it, about once a second")),
     Check(
         "for later", "recorder", checks.later("listener", "the record of execs needs it; Linux 5.19 has it")
     ),
@@ -119,7 +120,6 @@ CHECKS: Final = (
     ),
     Check("for later", "hold", checks.later("overlay", "writes are held by overlayfs on the state folder")),
     Check("for later", "egress", checks.later("nf_tables", "without it only named ports are caught")),
-    Check("for later", "memory", checks.later("delegation", "a systemd user session delegates a cgroup")),
     Check("all together", REAL_RUN, checks.real_run),
 )
 """Every check, in the order in which a person mends what is missing."""

@@ -16,6 +16,7 @@ from typing import Final
 
 from jail.kernel import (
     bpf,
+    cgroups,
     files,
     filters_build,
     guard,
@@ -260,27 +261,11 @@ def _nf_tables(who: As) -> str:
 
 
 def _delegated() -> str:
-    """A cgroup (version 2) of its own beneath the one that this process is in."""
-    with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as groups:
-        own = next((line[3:-1] for line in groups if line.startswith("0::")), "")
-    root = next((path for path in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") if _is_cgroup2(path)), "")
-    if not root:
-        raise RuntimeError("cgroup version 2 is not mounted")
-    folder = f"{root}{own}".rstrip("/")
-    made = f"{folder}/jail-doctor-{os.getpid()}"
-    os.mkdir(made)
-    try:
-        with open(f"{folder}/cgroup.controllers", encoding="ascii") as file:
-            controllers = file.read().split()
-    finally:
-        os.rmdir(made)
-    if "memory" not in controllers:
-        raise RuntimeError(f"{folder} is delegated without the memory controller")
+    """A control group (version 2) for each run, beside or above the one that this process is in."""
+    found = cgroups.delegation()
+    if not found.folder:
+        raise RuntimeError(found.why)
     return "memory can be bounded as a whole"
-
-
-def _is_cgroup2(path: str) -> bool:
-    return os.path.exists(f"{path}/cgroup.controllers")
 
 
 def library(distribution: str) -> str:
