@@ -5,8 +5,10 @@ Rules of the kernel that show (Documentation/admin-guide/cgroup-v2.rst): a contr
 the group above lists it in `cgroup.subtree_control`; a group that does so holds no processes itself, the real
 root excepted; who moves a process must be able to write `cgroup.procs` of the target and of the nearest
 group above both. So the group is made in the nearest group above us that fulfils all that, beside the one we
-are in: of a systemd user session that is `app.slice`, which belongs to the user. The supervisor stays where
-it is, and survives when the kernel ends what is in the group.
+are in: of a systemd user session that is `app.slice`, which belongs to the user. Where we are the only
+process of a delegated group (a unit with Delegate=yes, process 1 of a container), we step aside meanwhile,
+into a group of our own beneath it. The supervisor is never in the group, and survives when the kernel ends
+what is in it.
 """
 
 import errno
@@ -68,11 +70,17 @@ def create(parent: str, name: str, memory: int, processes: int) -> str:
     `memory`: bytes, none of them in swap; the kernel ends all processes in it together when they need more.
     `processes`: with threads. Raises KernelError, and nothing is left then.
     """
-    lacking = [f"+{one}" for one in NEEDED if one not in _words(f"{parent}/cgroup.subtree_control")]
-    if lacking:
-        _write(f"{parent}/cgroup.subtree_control", " ".join(lacking))
     folder = f"{parent}/{name}"
-    libc.named(f"mkdir({folder})", os.mkdir, folder, 0o755)
+    try:
+        if _alone(parent):
+            _step_aside(parent)
+        lacking = [f"+{one}" for one in NEEDED if one not in _words(f"{parent}/cgroup.subtree_control")]
+        if lacking:
+            _write(f"{parent}/cgroup.subtree_control", " ".join(lacking))
+        libc.named(f"mkdir({folder})", os.mkdir, folder, 0o755)
+    except BaseException:
+        _step_back(parent)
+        raise
     try:
         _write(f"{folder}/memory.max", str(memory))
         _write(f"{folder}/memory.oom.group", "1")
@@ -82,9 +90,46 @@ def create(parent: str, name: str, memory: int, processes: int) -> str:
         if not 0 < _number(f"{folder}/memory.max") <= memory:
             raise libc.KernelError(errno.EINVAL, f"memory.max of {folder} did not take {memory}")
     except BaseException:
-        remove(folder)
+        give_back(folder)
         raise
     return folder
+
+
+def give_back(folder: str) -> bool:
+    """Remove the group of `create`, and stand where we stood before it; whether the group is gone."""
+    gone = remove(folder)
+    _step_back(folder.rpartition("/")[0])
+    return gone
+
+
+def _alone(folder: str) -> bool:
+    """Whether this process is the only one in a group other than the real root, which has no cgroup.type."""
+    inside = _words(f"{folder}/cgroup.procs")
+    return os.path.exists(f"{folder}/cgroup.type") and inside == [str(os.getpid())]
+
+
+def _aside(parent: str) -> str:
+    return f"{parent}/{PREFIX}supervisor-{os.getpid()}"
+
+
+def _step_aside(parent: str) -> None:
+    folder = _aside(parent)
+    libc.named(f"mkdir({folder})", os.mkdir, folder, 0o755)
+    _write(f"{folder}/cgroup.procs", "0")
+
+
+def _step_back(parent: str) -> None:
+    """As far as it goes: whoever delegated the group takes it away with all that is in it."""
+    folder = _aside(parent)
+    if not os.path.exists(folder):
+        return
+    with suppress(OSError):
+        lent = [f"-{one}" for one in NEEDED if one in _words(f"{parent}/cgroup.subtree_control")]
+        if lent:
+            _write(f"{parent}/cgroup.subtree_control", " ".join(lent))
+        _write(f"{parent}/cgroup.procs", "0")
+    with suppress(OSError):
+        os.rmdir(folder)
 
 
 def door(folder: str) -> int:
@@ -199,7 +244,8 @@ def _unfit(folder: str) -> str:
     if set(NEEDED) <= set(_words(f"{folder}/cgroup.subtree_control")):
         return ""
     # The real root, which alone has no cgroup.type, may have both.
-    if os.path.exists(f"{folder}/cgroup.type") and _text(f"{folder}/cgroup.procs").strip():
+    occupied = os.path.exists(f"{folder}/cgroup.type") and _text(f"{folder}/cgroup.procs").strip()
+    if occupied and not _alone(folder):
         return IN_USE
     return "" if os.access(f"{folder}/cgroup.subtree_control", os.W_OK) else NOT_OURS
 

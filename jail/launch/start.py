@@ -121,7 +121,7 @@ def run(options: Options, command: tuple[str, ...]) -> int:
             found = _supervised(prepared, session, group)
         finally:
             if group:
-                cgroups.remove(group)
+                cgroups.give_back(group)
     except JailError as error:
         found = _of_error(error)
         raise

@@ -89,6 +89,11 @@ WHERE = {
         f"{USER}/app.slice/terminal.scope",
         USER,
     ),
+    "a unit with a delegated group, whose only process we are": (
+        {"/": Group(THEIRS), "/x.service": Group(down="", processes=f"{os.getpid()}\n")},
+        "/x.service",
+        "/x.service",
+    ),
     "the real root, which may hold processes": ({"/": Group(processes="1\n", down="")}, "/", "/"),
 }
 NOWHERE = {
@@ -190,6 +195,40 @@ def test_where_no_group_can_be_made_the_error_names_the_call_and_nothing_is_left
     (host.point / "jail-x").mkdir()
     with pytest.raises(KernelError, match=r"mkdir\(.*/jail-x\)"):
         cgroups.create(host.at("/"), "jail-x", 256 << 20, 64)
+
+
+def test_the_only_process_of_a_group_steps_aside_and_back_again(tmp_path: Path) -> None:
+    host = Host(tmp_path, {"/": Group(THEIRS), "/x.service": Group(down="")}, "/x.service")
+    unit = host.point / "x.service"
+    (unit / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    aside = unit / f"jail-supervisor-{os.getpid()}"
+    made: list[str] = []
+    written: list[str] = []
+    real, real_write = os.mkdir, cgroups._write
+
+    def mkdir(path: str, _mode: int) -> None:
+        made.append(Path(path).name)
+        real(path)
+        if Path(path) == aside:
+            (aside / "cgroup.procs").touch()
+            (unit / "cgroup.procs").write_text("")
+
+    def rmdir(path: str) -> None:
+        made.append(f"-{Path(path).name}")
+        (unit / "cgroup.subtree_control").write_text(
+            "memory pids\n"
+        )  # as the kernel shows what is handed down
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "mkdir", mkdir)
+        patch.setattr(os, "rmdir", rmdir)
+        patch.setattr(cgroups, "_write", lambda path, text: (written.append(text), real_write(path, text)))
+        with pytest.raises(KernelError, match=r"memory\.max"):
+            cgroups.create(str(unit), "jail-x", 256 << 20, 64)
+    assert written[-2:] == ["-memory -pids", "0"]
+    assert made == [aside.name, "jail-x", "-jail-x", f"-{aside.name}"]
+    assert (aside / "cgroup.procs").read_text() == "0"
+    assert (unit / "cgroup.procs").read_text() == "0", "back again"
 
 
 def test_controllers_that_are_not_handed_down_yet_are_asked_for(tmp_path: Path) -> None:
