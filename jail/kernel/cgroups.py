@@ -28,10 +28,13 @@ REMOVAL_PAUSE: Final = 0.01
 
 
 class Delegation(NamedTuple):
-    """Where a group can be made: `folder` on the host, or "" and `why` there is none."""
+    """Where a group can be made: `folder` on the host, or "" and `why` there is none. `memory_most`: bytes
+    that the groups above this process leave to it, 0 where none of them says.
+    """
 
     folder: str
     why: str
+    memory_most: int = 0
 
 
 def delegation(proc: str = "/proc/self") -> Delegation:
@@ -39,29 +42,23 @@ def delegation(proc: str = "/proc/self") -> Delegation:
     place = _own(proc)
     if isinstance(place, str):
         return Delegation("", place)
+    folders = _upwards(*place)
+    bounds = [bound for folder in folders if (bound := _number(f"{folder}/memory.max")) > 0]
+    most = min(bounds, default=0)
     reasons = []
-    for folder in _upwards(*place):
+    for folder in folders:
         problem = _unfit(folder)
         if not problem:
-            return Delegation(folder, "")
+            return Delegation(folder, "", most)
         reasons.append(problem)
     # That it is not ours is true of every group above a process; what else is amiss says more.
     telling = [reason for reason in reasons if reason != NOT_OURS]
-    return Delegation("", telling[0] if telling else NOT_OURS)
+    return Delegation("", telling[0] if telling else NOT_OURS, most)
 
 
 NOT_OURS: Final = "no control group above this process is delegated to this user"
 NOT_THERE: Final = "control groups v2 have no memory and pids controllers here"
 IN_USE: Final = "the delegated control group holds processes itself"
-
-
-def memory_most(proc: str = "/proc/self") -> int:
-    """Bytes of memory that the groups above this process leave to it; 0 where none of them says."""
-    place = _own(proc)
-    if isinstance(place, str):
-        return 0
-    found = (_number(f"{folder}/memory.max") for folder in _upwards(*place))
-    return min((value for value in found if value > 0), default=0)
 
 
 def create(parent: str, name: str, memory: int, processes: int) -> str:

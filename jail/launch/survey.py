@@ -113,7 +113,7 @@ def survey(
         processes_hard=libc.named("getrlimit(RLIMIT_NPROC)", resource.getrlimit, resource.RLIMIT_NPROC)[1],
         cgroup=group.folder,
         no_cgroup=group.why,
-        memory_most=_memory_most(),
+        memory_most=_memory_most(group.memory_most),
     )
     return facts, _identities(facts)
 
@@ -243,12 +243,12 @@ def _quotas() -> Iterator[tuple[str, int]]:
             yield name, max(1, int(file.read()) // 2)
 
 
-def _memory_most() -> int:
-    """Bytes that this host has, or that the control groups above leave to us (proc_meminfo(5))."""
+def _memory_most(left: int) -> int:
+    """Bytes that this host has (proc_meminfo(5)), or that the control groups above leave to us, if less."""
     total = 0
     with suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:
         total = int(file.readline().split()[1]) << 10
-    return min(filter(None, (total, cgroups.memory_most())), default=0)
+    return min(filter(None, (total, left)), default=0)
 
 
 def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...]:
