@@ -107,7 +107,7 @@ class Limits:
             self._tell(record, Hit(outcome.TIMEOUT, "timeout", detail, EXIT_TIMEOUT))
         elif self._streams.quota.spent:
             self._tell(record, Hit(outcome.OUTPUT, "output", self._most("output_bytes")))
-        if self._next_look <= now and (self._next_look or record.swept):
+        if self._next_look <= now and (self._next_look or record.keeps):
             return self._look(record, now)
         return None
 

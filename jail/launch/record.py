@@ -141,9 +141,14 @@ class Record:
         self.ledger.append("limit", which=which, detail=detail)
 
     @property
+    def keeps(self) -> bool:
+        """Something was taken away, so that `full` may become true."""
+        return self.swept > 0 or self._held.refused
+
+    @property
     def full(self) -> bool:
         """More was taken away than the session may keep; asking reads the folder where it lies."""
-        return self.swept > 0 and self._held.full(self._kept)
+        return self.keeps and self._held.full(self._kept)
 
     def take_away(self) -> bool:
         """Move away what appeared under a protected name; its digest follows at the end, when nobody can

@@ -37,7 +37,7 @@ class Bench:
         self.entries: list[tuple[str, str]] = []
         self.quota = Quota(100)
         self.record: Any = SimpleNamespace(
-            swept=0, full=False, limit=lambda *entry: self.entries.append(entry)
+            keeps=False, full=False, limit=lambda *entry: self.entries.append(entry)
         )
         processes: Any = SimpleNamespace(order=lambda *order: self.orders.append(order))
         streams: Any = SimpleNamespace(quota=self.quota)
@@ -97,7 +97,7 @@ def output(bench: Bench) -> None:
 
 
 def held(bench: Bench) -> None:
-    bench.record.swept, bench.record.full = 1, True
+    bench.record.keeps = bench.record.full = True
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ import pytest
 
 import jail
 from jail.launch import tty
-from jail.launch.relay import RECHECK, drain
+from jail.launch.relay import RECHECK, Quota, drain
 from jail.launch.terminal import Terminal
 from support.loops import BOUND, Reader, Writer, digest, run, settle
 
@@ -232,6 +232,25 @@ def test_20_mb_come_out_byte_for_byte(stack: ExitStack) -> None:
         assert drain([part], None)
     assert reader.digest == digest(BIG)
     assert not fcntl.fcntl(slave, fcntl.F_GETFL) & os.O_NONBLOCK
+
+
+def test_past_its_quota_nothing_more_is_shown_and_keys_still_go_in(stack: ExitStack) -> None:
+    screen, slave = ptys(stack)
+    master, inner = ptys(stack)
+    quota = Quota(3)
+    part = Terminal(slave, slave, os.dup(master), quota=quota)
+    standard_tty.setraw(inner)
+    with part:
+        os.write(inner, b"1234")
+        run([part], lambda: quota.spent)
+        assert settle(part) < 5
+        assert os.read(screen, 10) == b"1234", "what was read is shown"
+        os.write(inner, b"more")
+        os.write(screen, b"\x03")
+        reader = Reader(inner, 1)
+        run([part], lambda: not reader.is_alive())
+        assert drain([part], None)
+    assert not select.select([screen], [], [], 0)[0]
 
 
 def test_20_mb_go_in_byte_for_byte(stack: ExitStack) -> None:
