@@ -3,12 +3,12 @@
 Rule: one function for each verb, on plain files; nothing here decides what is done when one cannot be had.
 Rules of the kernel that show (Documentation/admin-guide/cgroup-v2.rst): a controller works in a group when
 the group above lists it in `cgroup.subtree_control`; a group that does so holds no processes itself, the real
-root excepted; who moves a process must be able to write `cgroup.procs` of the target and of the nearest
-group above both. So the group is made in the nearest group above us that fulfils all that, beside the one we
-are in: of a systemd user session that is `app.slice`, which belongs to the user. Where we are the only
-process of a delegated group (a unit with Delegate=yes, process 1 of a container), we step aside meanwhile,
-into a group of our own beneath it. The supervisor is never in the group, and survives when the kernel ends
-what is in it.
+root excepted; who moves a process must be able to write `cgroup.procs` of the target and of the nearest group
+above both. So the group is made in the nearest group above us that fulfils all that, beside the one we are
+in: of a systemd user session that is `app.slice`, which belongs to the user. Where there is none and we are
+the only process of a delegated group (a unit with Delegate=yes, process 1 of a container), we step aside
+meanwhile, into a group of our own beneath it. The supervisor is never in the group, and survives when the
+kernel ends what is in it.
 """
 
 import errno
@@ -51,6 +51,8 @@ def delegation(proc: str = "/proc/self") -> Delegation:
         if not problem:
             return Delegation(folder, "", most)
         reasons.append(problem)
+    if reasons[0] == IN_USE and _alone(folders[0]):
+        return Delegation(folders[0], "", most)
     # That it is not ours is true of every group above a process; what else is amiss says more.
     telling = [reason for reason in reasons if reason != NOT_OURS]
     return Delegation("", telling[0] if telling else NOT_OURS, most)
@@ -242,9 +244,9 @@ def _unfit(folder: str) -> str:
         return ""
     # The real root, which alone has no cgroup.type, may have both.
     occupied = os.path.exists(f"{folder}/cgroup.type") and _text(f"{folder}/cgroup.procs").strip()
-    if occupied and not _alone(folder):
-        return IN_USE
-    return "" if os.access(f"{folder}/cgroup.subtree_control", os.W_OK) else NOT_OURS
+    if not os.access(f"{folder}/cgroup.subtree_control", os.W_OK):
+        return NOT_OURS
+    return IN_USE if occupied else ""
 
 
 def _events(path: str) -> dict[str, int]:

@@ -94,6 +94,11 @@ WHERE = {
         "/x.service",
         "/x.service",
     ),
+    "beside a group in which we are alone, where that can be": (
+        {**SESSION, f"{USER}/app.slice/jail.scope": Group(down="", processes=f"{os.getpid()}\n")},
+        f"{USER}/app.slice/jail.scope",
+        f"{USER}/app.slice",
+    ),
     "the real root, which may hold processes": ({"/": Group(processes="1\n", down="")}, "/", "/"),
 }
 NOWHERE = {
