@@ -41,7 +41,7 @@ losses = ["limits-memory", "landlock", "landlock-rights"]
 """
 USER = 65533
 """Who has no account here, as in scripts/test."""
-SETTLED = 0.5
+SETTLED = 1.0
 """Seconds after which a look has seen what stays as it is; with so small a limit they come often."""
 
 
