@@ -1,0 +1,44 @@
+"""From a plan to a run: the control group that the plan names is made, or the plan is changed and said again."""
+
+from pathlib import Path
+
+import pytest
+
+from jail.errors import EXIT_CANNOT_ISOLATE, JailError
+from jail.launch import places, start
+from jail.ledger.place import Session
+from jail.plan.build import build
+from support.hosts import FACTS, POLICY
+
+
+def prepared(group: str, *, accept: tuple[str, ...]) -> start.Prepared:
+    policy = POLICY._replace(accept=accept)
+    plan = build(policy, FACTS._replace(cgroup=group, no_cgroup=""), ("true",))
+    return start.Prepared(policy, plan, places.Own("", "", ""), {}, ())
+
+
+SESSION = Session("20260101-000000-abcdefgh", "/nowhere", -1)
+
+
+def test_without_a_delegated_group_none_is_made() -> None:
+    given = prepared("", accept=("limits-memory",))
+    assert start._grouped(given, SESSION) == (given, "")
+
+
+def test_a_group_that_cannot_be_made_leaves_memory_to_jails_own_watch_and_the_plan_says_so(
+    tmp_path: Path,
+) -> None:
+    given = prepared(str(tmp_path / "gone"), accept=("limits-memory",))
+    found, group = start._grouped(given, SESSION)
+    assert group == ""
+    assert found.plan.cgroup == ""
+    assert [loss.name for loss in found.plan.losses] == ["limits-memory"]
+    assert "cgroup.subtree_control" in found.plan.losses[0].what, "the call that failed"
+
+
+def test_where_the_policy_does_not_accept_that_nothing_runs(tmp_path: Path) -> None:
+    given = prepared(str(tmp_path / "gone"), accept=())
+    assert start.refused(given) is None
+    with pytest.raises(JailError, match="limits-memory") as caught:
+        start._grouped(given, SESSION)
+    assert caught.value.code == EXIT_CANNOT_ISOLATE
