@@ -6,8 +6,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from support.attempts import warm_jail
 from support.installed import CHECKOUT, Installed, build_wheel, environment_in, make_environment
-from support.jails import Jail, make_jail
+from support.jails import Jail
 from support.shared import FOLDER, once, pytest_configure, pytest_configure_node, pytest_unconfigure
 
 __all__ = [
@@ -66,5 +67,5 @@ def installed(shared_folder: Path, wheel: Path) -> Installed:
 
 @pytest.fixture
 def jail(installed: Installed, tmp_path: Path) -> Jail:
-    """The installed command with a home and a workspace of its own."""
-    return make_jail(installed, tmp_path)
+    """The installed command with a home and a workspace of its own, and what earlier ones compiled."""
+    return warm_jail(installed, tmp_path)

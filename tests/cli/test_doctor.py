@@ -18,6 +18,7 @@ import pytest
 
 from jail.kernel import syscalls
 from support.confined import SOURCE, UNPRIVILEGED, workspace
+from support.shared import cache_of
 
 DOCTOR = """
 import ctypes, errno, json, os, sys
@@ -79,14 +80,21 @@ def folder() -> Iterator[Path]:
         yield found
 
 
-def doctor(folder: Path, *arguments: str, refused: dict[str, int] | None = None, spoil: str = "") -> Answer:
+def doctor(
+    folder: Path,
+    *arguments: str,
+    refused: dict[str, int] | None = None,
+    spoil: str = "",
+    empty_cache: bool = False,
+) -> Answer:
     """`jail doctor ARGUMENTS` in `folder`, as an unprivileged uid, on a host that is bad in these ways."""
     numbers = [(syscalls.number(name), answer) for name, answer in (refused or {}).items()]
     identity = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
+    cache = {} if empty_cache else {"XDG_CACHE_HOME": str(cache_of(folder.stat().st_uid))}
     done = subprocess.run(
         [sys.executable, "-I", "-c", DOCTOR, json.dumps([str(SOURCE), numbers, spoil, list(arguments)])],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8"},
+        env={"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8", **cache},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -101,7 +109,7 @@ def test_this_host_is_good_and_nothing_is_left_of_the_tries(folder: Path) -> Non
     (folder / "home").mkdir()
     os.chown(folder / "home", folder.stat().st_uid, folder.stat().st_gid)
     before = set(os.listdir("/tmp"))
-    answer = doctor(folder, "--json")
+    answer = doctor(folder, "--json", empty_cache=True)
     assert answer.code == 0, answer.out + answer.err
     found = json.loads(answer.out)
     assert [check for check in found["checks"] if check["state"] in ("missing", "untried")] == []
@@ -157,7 +165,7 @@ def test_inside_a_jail_it_says_so_first(folder: Path) -> None:
     rules = "import sys; sys.path.insert(0, sys.argv[1])\n" + IN_A_JAIL
     identity = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
     done = subprocess.run(
-        [sys.executable, "-I", "-c", rules, str(SOURCE), str(folder)],
+        [sys.executable, "-I", "-c", rules, str(SOURCE), str(cache_of(folder.stat().st_uid))],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8"},
         capture_output=True,
@@ -175,7 +183,7 @@ IN_A_JAIL = """
 from jail.kernel import libc, seccomp, syscalls
 from jail.kernel.filters import compiled
 libc.syscall("prctl(PR_SET_NO_NEW_PRIVS)", syscalls.number("prctl"), 38, 1, 0, 0, 0)
-programs = compiled(sys.argv[2] + "/.cache")
+programs = compiled(sys.argv[2])
 seccomp.install(programs.guard, "guard")
 seccomp.install(programs.deny, "deny")
 from jail.cli.main import main

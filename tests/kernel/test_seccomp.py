@@ -271,9 +271,12 @@ os.chmod("file", 0o1777)
 """
     done = python(code, folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert {
-        path.name: path.stat().st_mode & 0o7777 for path in folder.iterdir() if path.name != ".cache"
-    } == {"file": 0o1777, "folder2048": 0o755, "folder1024": 0o755, "folder3072": 0o755}
+    assert {path.name: path.stat().st_mode & 0o7777 for path in folder.iterdir()} == {
+        "file": 0o1777,
+        "folder2048": 0o755,
+        "folder1024": 0o755,
+        "folder3072": 0o755,
+    }
     control = python("import os; open('file', 'w').close(); os.chmod('file', 0o4755)", folder, filters=False)
     assert control.returncode == 0
     assert (folder / "file").stat().st_mode & 0o4000

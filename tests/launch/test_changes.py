@@ -214,7 +214,7 @@ def test_no_path_is_built_for_rows_past_the_bound(tmp_path: Path, monkeypatch: p
 
 def test_what_lies_deeper_than_a_path_can_say_is_one_row_with_its_number(tmp_path: Path) -> None:
     since = start()
-    deep(tmp_path, 10_000, "d")
+    deep(tmp_path, 3_000, "d")
     deep(tmp_path, 30, "n" * 250, "package.json")
     (tmp_path / "z").mkdir()
     (tmp_path / "z/Makefile").write_text("x")

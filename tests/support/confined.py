@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import jail
+from support.shared import cache_of
 
 UNPRIVILEGED = 65533
 SOURCE = Path(jail.__file__).parent.parent
@@ -23,10 +24,11 @@ import json, os, sys
 source, cache, filters, write, command = json.loads(sys.argv[1])
 sys.path.insert(0, source)
 from jail.kernel import landlock, seccomp, syscalls
-from jail.kernel.filters import compiled
 from jail.kernel.libc import syscall
 syscall("prctl(PR_SET_NO_NEW_PRIVS)", syscalls.number("prctl"), 38, 1, 0, 0, 0)
-programs = compiled(cache)
+if filters:
+    from jail.kernel.filters import compiled
+    programs = compiled(cache)
 if write is not None:
     paths = ("/", "/dev", "/proc", *write)
     root, dev, proc, *folders = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths]
@@ -59,7 +61,8 @@ def confined(
     """Run `command` in `folder`; `write` (None: no Landlock) lists what it may write, `text` is its standard
     input.
     """
-    arguments = json.dumps([str(SOURCE), str(folder / ".cache"), filters, write, list(command)])
+    uid = UNPRIVILEGED if os.geteuid() == 0 else os.geteuid()
+    arguments = json.dumps([str(SOURCE), str(cache_of(uid)), filters, write, list(command)])
     identity = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), "LANG": "C.UTF-8"}
     return subprocess.run(

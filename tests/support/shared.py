@@ -7,6 +7,7 @@ walls.
 """
 
 import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -17,11 +18,13 @@ import pytest
 
 _TOLD = "jail_shared_folder"
 FOLDER = pytest.StashKey[Path]()
+_configured: list[pytest.Config] = []
 
 
 @pytest.hookimpl
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder, or take the one that this worker was told of."""
+    _configured.append(config)
     told: dict[str, Any] | None = getattr(config, "workerinput", None)
     if told is not None:
         config.stash[FOLDER] = Path(told[_TOLD])
@@ -42,6 +45,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Delete the folder, at the end of the process that made it."""
     if getattr(config, "workerinput", None) is None:
         shutil.rmtree(config.stash[FOLDER], ignore_errors=True)
+
+
+def cache_of(uid: int) -> Path:
+    """A folder for what jail compiles, of the user `uid`; a start in an empty one takes a second."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir(mode=0o700)
+        os.chown(folder, uid, -1)
+
+    return once(_configured[0].stash[FOLDER] / f"cache-{uid}", make)
 
 
 def once(folder: Path, make: Callable[[Path], object]) -> Path:
