@@ -208,7 +208,7 @@ class Launch:
     def _refused_call(self, point: Call) -> Judged | None:
         wall = CALLS[point.name]
         before = self.ready()
-        options = faults.injection(point.name, point.number, wall.error)
+        options = faults.injection(point.name, point.number, f"error={wall.error}")
         ended = faults.traced(self.jail, self.mark, self.log, self.arguments, *options)
         fault = faults.injected(self.log)
         if not fault.calls:
@@ -290,7 +290,7 @@ def test_the_message_names_the_refused_call(launch: Launch, name: str) -> None:
 
 def test_a_kernel_that_does_not_tell_of_landlock_has_none_and_the_loss_is_said(launch: Launch) -> None:
     launch.ready()
-    options = faults.injection("landlock_create_ruleset", 1, "EOPNOTSUPP")
+    options = faults.injection("landlock_create_ruleset", 1, "error=EOPNOTSUPP")
     ended = faults.traced(launch.jail, launch.mark, launch.log, launch.arguments, *options)
     assert faults.injected(launch.log).calls
     assert "landlock" in ended.errors

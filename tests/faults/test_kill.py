@@ -187,7 +187,7 @@ def test_a_supervisor_killed_as_it_enters_a_call_leaves_nothing(
     wrong, codes = [], []
     for point in points:
         before = look(scene.jail)
-        options = ("-e", f"inject={name}:signal=SIGKILL:when={point.number}")
+        options = faults.injection(name, point.number, "signal=SIGKILL")
         ended = faults.traced(scene.jail, scene.mark, tmp_path / "log", _short(scene), *options)
         found = ["it hung"] if ended.hung else left_by(scene.jail, scene.mark, before)
         wrong += [f"killed at {point.text[:100]}: {complaint}" for complaint in found]

@@ -26,7 +26,9 @@ class Before(NamedTuple):
 def look(jail: Jail) -> Before:
     """What there is now."""
     text = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
-    return Before(tuple(text.splitlines()), frozenset(map(str, jail.sessions())))
+    # An image that somebody mounts meanwhile is not jail's: it mounts no block device, and binds none of those.
+    mounts = tuple(line for line in text.splitlines() if " /dev/loop" not in line)
+    return Before(mounts, frozenset(map(str, jail.sessions())))
 
 
 def left_by(jail: Jail, mark: str, before: Before, patience: float = 0.0) -> list[str]:
