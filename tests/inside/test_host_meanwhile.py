@@ -229,15 +229,16 @@ def settled(jail: Jail, name: str) -> dict[str, str]:
     raise AssertionError("unreachable")
 
 
-def acted(jail: Jail, number: int, action: Callable[[Path], None]) -> After:
+def acted(jail: Jail, number: int, action: Action) -> After:
     known = len(jail.ledger())
     failure = ""
     try:
-        action(jail.workspace)
+        action.do(jail.workspace)
     except (AssertionError, OSError) as error:
         failure = f"{type(error).__name__}: {error}"
     met = settled(jail, str(number))
-    until(lambda: not _open_pairs(jail.ledger()[known:]), SETTLE)
+    # What was put back is told a moment later.
+    until(lambda: _is_told(jail.ledger()[known:], action.lost), SETTLE)
     return After(met, jail.ledger()[known:], failure)
 
 
@@ -250,6 +251,12 @@ def _open_pairs(entries: list[dict[str, Any]]) -> set[str]:
         elif entry["kind"] == "restored":
             missing.discard(entry["fields"]["path"])
     return missing
+
+
+def _is_told(entries: list[dict[str, Any]], lost: set[str]) -> bool:
+    """Whether all of `lost` was told as lost, and all that was lost as restored."""
+    told = [entry["fields"]["path"] for entry in entries if entry["kind"] == "lost"]
+    return all(any(path.endswith(f"/{name}") for path in told) for name in lost) and not _open_pairs(entries)
 
 
 @pytest.fixture(scope="module")
@@ -265,9 +272,7 @@ def day(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[
         how = [] if run is REPLACED else ["create"]
         with Running(jail, PYTHON, "-I", "-c", PRELUDE + LOOP, *how) as running:
             running.ready()
-            found |= {
-                name: acted(jail, number, action.do) for number, (name, action) in enumerate(run.items())
-            }
+            found |= {name: acted(jail, number, action) for number, (name, action) in enumerate(run.items())}
             (jail.workspace / FREE / "ask").symlink_to("end")
             assert running.wait() == 0, running.errors
     return found
