@@ -4,7 +4,8 @@ Rule: the kernel drops a mount when the name under it is removed or renamed over
 (`git config` on the host renames a new file over the old one). What is put in its place is taken from a copy
 of the tree that was read-only already, so that no writable moment is added to the one that the host's action
 opened. That window is told to the ledger, with digests of what was there before and what is there after;
-nobody claims that nothing was written in it.
+nobody claims that nothing was written in it. Both digests are read when the mount is back: what was written
+to the file that was replaced, when the kernel had dropped its mount and not yet its name, is in the first.
 """
 
 import errno

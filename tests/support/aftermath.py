@@ -6,7 +6,6 @@ process and no mount is left of a run, nothing else is. Every process of a run i
 `jail`, or was started inside with a mark among its arguments: its command line tells.
 """
 
-import os
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -62,8 +61,3 @@ def _command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
     except OSError:
         return "gone meanwhile"
-
-
-def terminals() -> set[str]:
-    """The pseudo-terminals of the host that are open."""
-    return {name for name in os.listdir("/dev/pts") if name.isdigit()}
