@@ -1,6 +1,7 @@
 """Fixtures that every room's tests may ask for."""
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -16,6 +17,10 @@ __all__ = [
     "pytest_configure_node",
     "pytest_unconfigure",
 ]  # hooks count where they are named
+
+# A shell without job control starts what it puts in the background with these ignored, and jail hands that on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # The checkout may be read-only, and a test that is timed fails where the machine is busy.
 hypothesis.settings.register_profile("jail", database=None, deadline=None)
