@@ -134,6 +134,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("what", choices=[*MEASURES, "all"])
     parser.add_argument("rounds", nargs="?", type=int, default=0, help="default: 60 starts, 15 of the others")
     asked = parser.parse_args(arguments[1:])
+    if asked.rounds == 1:
+        parser.error("one round has no quartiles: a single time is never shown")
     made: list[Row] = []
     with _prepared(arguments[0], asked.user) as bench:
         for name in MEASURES if asked.what == "all" else [asked.what]:

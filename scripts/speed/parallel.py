@@ -31,10 +31,9 @@ def starts(account: Account, command: list[str], workspace: str, count: int) -> 
 
 def memory(account: Account, command: list[str], workspace: str, count: int) -> tuple[float, float]:
     """MiB of one session, proportional and private, while `count` of them wait: their mean."""
-    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    pipe = subprocess.PIPE
     running = [
-        account.start([*command, "./work", "wait"], workspace, stdin=pipe, stdout=pipe, stderr=null)
-        for _ in range(count)
+        account.start([*command, "./work", "wait"], workspace, stdin=pipe, stdout=pipe) for _ in range(count)
     ]
     try:
         for process in running:
