@@ -7,7 +7,7 @@ import stat
 
 from jail.kernel import libc
 from jail.kernel.syscalls import number
-from jail.light import Final, NamedTuple
+from jail.light import Final, NamedTuple, suppress
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags for a folder that somebody else may be changing."""
@@ -86,6 +86,10 @@ def make_folders(root: int, path: str, mode: int = 0o755) -> int:
     """An O_PATH fd of the folder `path` beneath `root`, with what is missing made on the way; symlinks are
     refused.
     """
+    flags, resolve = os.O_PATH | os.O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH
+    # Most are there already, and then one call does.
+    with suppress(FileNotFoundError):
+        return openat2(root, path.strip("/") or ".", flags, resolve)
     here = os.dup(root)
     for name in path.split("/"):
         if name in ("", "."):
@@ -95,7 +99,7 @@ def make_folders(root: int, path: str, mode: int = 0o755) -> int:
         except FileExistsError:
             pass
         try:
-            below = openat2(here, name, os.O_PATH | os.O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH)
+            below = openat2(here, name, flags, resolve)
         finally:
             os.close(here)
         here = below
@@ -103,15 +107,14 @@ def make_folders(root: int, path: str, mode: int = 0o755) -> int:
 
 
 def make_file(root: int, path: str) -> int:
-    """An O_PATH fd of the file `path` beneath `root`, made empty when missing, with its folders."""
+    """An fd, to mount on, of the file `path` beneath `root`, made empty when missing, with its folders."""
     head, _, name = path.rpartition("/")
     folder = make_folders(root, head)
     try:
         try:
-            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=folder))
+            return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, 0o444, dir_fd=folder)
         except FileExistsError:
-            pass
-        return openat2(folder, name, os.O_PATH | os.O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
+            return openat2(folder, name, os.O_PATH | os.O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
     finally:
         os.close(folder)
 

@@ -1,6 +1,6 @@
 """Comparing canonical paths by component: `/src/repo-evil` is not beneath `/src/repo`."""
 
-from jail.light import Iterable
+from jail.light import Collection
 
 
 def beneath(path: str, folder: str) -> bool:
@@ -13,9 +13,15 @@ def overlaps(one: str, other: str) -> bool:
     return beneath(one, other) or beneath(other, one)
 
 
-def deepest(path: str, folders: Iterable[str]) -> str:
-    """The deepest of `folders` that holds `path`, "" when none does."""
-    return max((folder for folder in folders if beneath(path, folder)), key=len, default="")
+def deepest(path: str, folders: Collection[str]) -> str:
+    """The deepest of `folders` that holds the absolute `path`, "" when none does."""
+    # Upwards from the path, not through the folders: a plan asks this of each of fifty against each.
+    here = path
+    while here not in folders:
+        if here in ("/", ""):
+            return ""
+        here = here[: here.rfind("/")] or "/"
+    return here
 
 
 def between(path: str, folder: str) -> list[str]:
