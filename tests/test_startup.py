@@ -23,6 +23,7 @@ LISTED = {
     "array": "file descriptors in SCM_RIGHTS",
     "errno": "names of what the kernel answers",
     "fcntl": "locks",
+    "gc": "off while nothing can be garbage; part of the interpreter",
     "marshal": "the caches of policy and filter",
     "pwd": "the account's name and home",
     "resource": "limits",

@@ -1,5 +1,6 @@
 """The entry: the plain `run` without click, everything else through it; errors in jail's one form."""
 
+import gc
 import os
 import sys
 
@@ -39,6 +40,8 @@ def _fill_standard_streams() -> None:
 
 def _main(arguments: list[str]) -> int:
     if arguments[:1] == ["run"]:
+        # What is imported stays: a collection would look at all of it in vain, and again after each fork.
+        gc.disable()
         from jail.cli.plain import parse
 
         parsed = parse(arguments[1:])

@@ -8,6 +8,7 @@ nothing that the command writes but the bytes it digests.
 """
 
 import errno
+import gc
 import os
 import select
 import time
@@ -84,6 +85,7 @@ def run(launch: Launch) -> NoReturn:
         guard = restore.Guard(build, control)
         _keep_little()
         link.send("built", terminal)
+        gc.enable()
         _watch(guard, watch, (link, control), process_1)
     except BaseException as problem:  # noqa: BLE001 - whatever it is, nothing may run on
         tell_failure(control, at, problem)

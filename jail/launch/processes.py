@@ -7,6 +7,7 @@ neither the keeper nor process 1 exists any more, and process 1 ends only after 
 (pid_namespaces(7)).
 """
 
+import gc
 import os
 
 import _prctl
@@ -44,6 +45,7 @@ class Processes:
         )
         try:
             libc.named("prctl(PR_SET_CHILD_SUBREAPER)", _prctl.prctl, _prctl.PR_SET_CHILD_SUBREAPER, 1)
+            gc.freeze()  # a collection writes into each object, and each page written after a fork is copied
             self._keeper = os.fork()
             if self._keeper == 0:
                 keeper.run(launch)
@@ -64,6 +66,7 @@ class Processes:
     def go(self) -> None:
         """Let the command's exec happen."""
         os.write(self._go, b"g")
+        gc.enable()
 
     def order(self, target: bytes, number: int) -> None:
         """Have process 1 signal the command or its group (init.TO_PROCESS, init.TO_GROUP)."""
