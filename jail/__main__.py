@@ -55,9 +55,16 @@ def start() -> int:
         )
         return 125
     sys.path += installed_folders(__file__)
+    from jail import image
+
+    package = os.path.dirname(os.path.realpath(__file__))
+    found = image.use(package)
     from jail.cli import main
 
-    return main.main(sys.argv[1:])
+    code = main.main(sys.argv[1:])
+    if not found and sys.argv[1:2] == ["run"]:
+        image.keep(package)
+    return code
 
 
 if __name__ == "__main__":
