@@ -14,6 +14,7 @@ from jail.kernel import cgroups, files, landlock, libc
 from jail.launch import endpoints, gitidentity, guarded, places, program
 from jail.light import TYPE_CHECKING, Final, Iterator, Mapping, NamedTuple, suppress
 from jail.plan import inside
+from jail.plan.build import FROZEN, MASKED
 from jail.plan.facts import Facts, Place, Repository
 from jail.plan.workspace import is_reserved, refuse_workspace
 from jail.policy.paths import beneath, between
@@ -74,10 +75,11 @@ def survey(
     absent += guarded.absent_commands(workspace.real, path)
     version = landlock.abi()
     group = cgroups.delegation()
+    user = _user_name(uid)
     facts = Facts(
         uid=uid,
         gid=gid,
-        user=_user_name(uid),
+        user=user,
         launcher=os.geteuid(),
         idmap_from=idmap_from,
         home=caller.home,
@@ -100,10 +102,11 @@ def survey(
         own=owned,
         credentials=credentials,
         devices=tuple(os.listdir("/dev")),
-        proc=tuple(name for name in os.listdir("/proc") if not name.isdigit()),
+        # Asked one by one: a listing of /proc is as long as the host has processes.
+        proc=tuple(name for name in (*MASKED, *FROZEN) if os.path.lexists(f"/proc/{name}")),
         environment=tuple(sorted(caller.environ.items())),
         branch=person.branch,
-        identity=(person.name or _user_name(uid), person.email or f"{_user_name(uid)}@{inside.HOSTNAME}"),
+        identity=(person.name or user, person.email or f"{user}@{inside.HOSTNAME}"),
         landlock=version,
         landlock_lacks=tuple(landlock.lost(version)),
         namespaces=tuple(os.listdir("/proc/self/ns")),

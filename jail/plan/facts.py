@@ -58,7 +58,8 @@ class Facts(NamedTuple):
     PATH of the launching environment, entry by entry. `own`: places of jail's code, state, configuration and
     cache; `credentials`: places of the table that are there. `watch_folders`: where absent names are watched.
     `sockets` (and pipes), `hardlinked`: paths in given trees; `unseen`: trees too large to be seen whole.
-    `enclosing`: a repository above the workspace. `proc`: names in /proc. `landlock`: the ABI, 0 = absent;
+    `enclosing`: a repository above the workspace. `proc`: names in /proc, of those that a plan
+    covers. `landlock`: the ABI, 0 = absent;
     `landlock_lacks` in words. `namespaces`: kinds that this kernel has. `identity`, `branch`: for git, name
     and email, and init.defaultBranch. `quotas`: limits of kernel resources, by name. `open_files_hard`,
     `processes_hard`: the caller's limits, -1 is none. `cgroup`: the delegated control group of the host, ""
