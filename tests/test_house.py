@@ -81,7 +81,9 @@ def test_the_table_names_every_room_that_exists() -> None:
 @pytest.mark.parametrize("name", SOURCE_NAMES)
 def test_imports_go_downward(name: str) -> None:
     own = room_of(name)
-    allowed = ROOMS[ROOMS.index(own) :] if own in ROOMS else {"__init__": [], "__main__": ["cli", "image"]}[own]
+    allowed = (
+        ROOMS[ROOMS.index(own) :] if own in ROOMS else {"__init__": [], "__main__": ["cli", "image"]}[own]
+    )
     wrong = [
         f"{name}:{line} imports {module}"
         for line, module in imports(name)
