@@ -155,6 +155,8 @@ def _in_folder(folder: walk.Folder, within: autoexec.Within, since_ns: int) -> I
 
 def _reason(entry: os.DirEntry[str], within: autoexec.Within, *, git_dir: bool) -> str:
     folded = canonical(entry.name)
+    if within.row is None and not autoexec.is_spoken_of(folded):
+        return ""
     row = autoexec.row_of(within, folded)
     if entry.is_dir(follow_symlinks=False):
         row = autoexec.enter(within, folded).row if row is None else None

@@ -150,6 +150,14 @@ _TAIL: Final = max(
 """Components that the longest pattern asks for."""
 
 
+_SPOKEN_OF: Final = frozenset((*_TABLE.names, *_TABLE.paths, *_TABLE.folders))
+
+
+def is_spoken_of(name: str) -> bool:
+    """Whether a row may speak of a canonical name in a folder that no row speaks of: most names end here."""
+    return name in _SPOKEN_OF or ("." in name and name[name.rindex(".") :] in _TABLE.endings)
+
+
 def enter(above: Within, name: str) -> Within:
     """What the folder `name`, a canonical name in the folder `above`, says of the names in it."""
     parts = (*above.tail, name)

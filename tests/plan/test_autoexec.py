@@ -25,6 +25,17 @@ def test_each_pattern_has_a_reason_and_finds_what_it_names(row: AutoExec) -> Non
     assert by_path(example.upper()) is not None, "case is no difference on some file systems"
 
 
+@pytest.mark.parametrize("row", AUTO_EXEC, ids=lambda row: row.pattern)
+def test_every_name_that_a_row_ends_in_is_spoken_of(row: AutoExec) -> None:
+    """The name of the file, or of the folder whose contents the row speaks of: no walk may pass it over."""
+    last = row.pattern.removesuffix("/*").rpartition("/")[2]
+    assert autoexec.is_spoken_of(canonical(last.replace("*", "x")))
+
+
+def test_control_ordinary_names_are_not_spoken_of() -> None:
+    assert not any(map(autoexec.is_spoken_of, ("x", "main.c", "x.", ".x", "0123abcd")))
+
+
 @pytest.mark.parametrize(
     ("path", "pattern"),
     [
