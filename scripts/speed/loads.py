@@ -17,6 +17,9 @@ FILES_IN_A_FOLDER = 50
 TEST_FILES = 20
 TESTS_IN_A_FILE = 10
 
+PYTEST = ".venv/bin/python -m pytest -q --basetemp=made".split()
+"""With its folders in the workspace: /tmp is in memory inside, and on a disk outside."""
+
 SOURCE = """#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +51,7 @@ def loads(workspace: Path) -> list[Load]:
         Load("200,000 stat", ["stat", "200000", *names]),
         Load("git status, 5,000 files", ["run", "10", "git", "status"]),
         Load("50 compiles (gcc -c)", ["run", "50", "gcc", "-c", "-O1", "small.c", "-o", "small.o"]),
-        Load("pytest, 200 tests", ["run", "1", ".venv/bin/python", "-m", "pytest", "-q", "suite"]),
+        Load("pytest, 200 tests", ["run", "1", *PYTEST, "suite"]),
     ]
 
 
@@ -59,7 +62,7 @@ def make(workspace: Path, python: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number:04}.txt").write_text(f"{number}\n", encoding="ascii")
     (workspace / "small.c").write_text(SOURCE, encoding="ascii")
-    (workspace / ".gitignore").write_text(".venv/\n__pycache__/\nsmall.o\nwork\n", encoding="ascii")
+    (workspace / ".gitignore").write_text(".venv/\n__pycache__/\nsmall.o\nwork\nmade/\n", encoding="ascii")
     suite = workspace / "suite"
     suite.mkdir()
     for number in range(TEST_FILES):
