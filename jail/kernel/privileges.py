@@ -150,6 +150,25 @@ def prefer_as_oom_victim(score: int) -> None:
         os.close(fd)
 
 
+class OomScore:
+    """The own score as a file that stays open: once the process is closed to all (set_dumpable), it could not
+    be opened again (proc(5)).
+    """
+
+    def __init__(self) -> None:
+        self._fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+        files.require_procfs(self._fd, "/proc/self/oom_score_adj")
+        self._before = os.pread(self._fd, 32, 0).strip()
+
+    def set(self, score: int) -> None:
+        """Have this score; a child that is forked meanwhile keeps it."""
+        libc.named("write(/proc/self/oom_score_adj)", os.pwrite, self._fd, str(score).encode(), 0)
+
+    def put_back(self) -> None:
+        """Have the first score again, which the kernel allows as it is not below the lowest so far."""
+        libc.named("write(/proc/self/oom_score_adj)", os.pwrite, self._fd, self._before, 0)
+
+
 def become(uid: int, gid: int) -> None:
     """Give up root for good: no supplementary groups, all three gids and uids (setresuid(2)); verified."""
     try:

@@ -9,9 +9,12 @@ jail's own code; whole messages or none (SOCK_SEQPACKET, unix(7)). Who says what
     init    → supervisor   exit
     supervisor → keeper    look: a name came or went beside a protected one
     init    → keeper       proc (+ the mount of /proc); keeper → init: built
+    supervisor → init      orders: signal, hang-up, kill, join (+ its streams and a channel of its own); their
+                           end is the end of the supervisor, and then of everything inside
 
-Orders go the other way on pipes: one byte lets the command exec; pairs of bytes are signals for init to pass
-on; the end of that pipe is the end of the supervisor, and then of everything inside.
+A joined process (launch/joined.py) has a channel of its own: from it `probes`, `not-executed`, `failed`; from
+init `forked` (+ the pty's master), `exit`. One byte lets a command exec: on a pipe for the first, on its own
+channel for a joined one.
 """
 
 import _socket
@@ -22,7 +25,9 @@ from jail.light import Final, suppress
 
 MESSAGE_LIMIT: Final = 65536
 """Bytes of one message: the longest is a text of errors or probes, a few hundred bytes."""
-FDS_LIMIT: Final = 4
+ORDER_LIMIT: Final = 160 * 1024
+"""Bytes of one order: the longest is a command to join, with its arguments (wire.REQUEST_LIMIT)."""
+FDS_LIMIT: Final = 5
 
 Message = tuple[str, tuple[object, ...], tuple[int, ...]]
 
@@ -39,29 +44,44 @@ class Channel:
         one, other = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         return cls(one), cls(other)
 
+    @classmethod
+    def of(cls, fd: int) -> "Channel":
+        """The end that `fd` is; it becomes this object's."""
+        return cls(_socket.socket(fileno=fd))
+
+    def detach(self) -> int:
+        """The fd of this end, which is the caller's from here on."""
+        return self._socket.detach()
+
+    def set_nonblocking(self) -> None:
+        """From here on `receive` raises BlockingIOError where it would wait."""
+        self._socket.settimeout(0)
+
     def fileno(self) -> int:
         """For poll(2)."""
         return self._socket.fileno()
 
-    def send(self, tag: str, *values: object, fds: tuple[int, ...] = ()) -> None:
-        """Send one message; OSError when the other end is gone."""
+    def send(self, tag: str, *values: object, fds: tuple[int, ...] = (), wait: bool = True) -> None:
+        """Send one message; OSError when the other end is gone, or, without `wait`, cannot take it now."""
         data = marshal.dumps((tag, values))  # type: ignore[arg-type]  # plain values, as the rule says
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else []
-        self._socket.sendmsg([data], rights)
+        self._socket.sendmsg([data], rights, 0 if wait else _socket.MSG_DONTWAIT)
 
     def offer(self, tag: str) -> None:
         """Send a message that may be lost: where the last ones are still unread, it will look anyway."""
         with suppress(OSError):
             self._socket.sendmsg([marshal.dumps((tag, ()))], [], _socket.MSG_DONTWAIT)
 
-    def receive(self) -> Message | None:
-        """The next message, waiting for it; None when the other end is gone."""
+    def receive(self, limit: int = MESSAGE_LIMIT) -> Message | None:
+        """The next message, waiting for it; None when the other end is gone. `limit`: bytes of the longest
+        one that may come.
+        """
         space = _socket.CMSG_SPACE(FDS_LIMIT * 4)
         try:
-            data, ancillary, _, _ = self._socket.recvmsg(MESSAGE_LIMIT, space, _socket.MSG_CMSG_CLOEXEC)
+            data, ancillary, _, _ = self._socket.recvmsg(limit, space, _socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:
             # The other end closed with offers of ours unread; what it sent before that still waits (unix(7)).
-            return self.receive()
+            return self.receive(limit)
         if not data:
             return None
         fds: list[int] = []

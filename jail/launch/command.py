@@ -23,12 +23,16 @@ FIRST_FREE_FD: Final = 3
 class Start(NamedTuple):
     """What the command's process needs: `stdio` has fds by number (-1: /dev/null, -2: the terminal); `go` is
     read before exec.
+
+    `joins`: programs run inside already, with the same uid. Such a process must stay closed to them until its
+    exec, as process 1 is: whoever could trace it would speak on `control`, or change what is executed.
     """
 
     plan: Plan
     stdio: tuple[int, int, int]
     control: Channel
     go: int
+    joins: bool = False
 
 
 NULL: Final = -1
@@ -38,13 +42,14 @@ TERMINAL: Final = -2
 def run(start: Start, terminal: str) -> NoReturn:
     """Confine this process and become the command; `terminal` is the path of the slave, "" without one."""
     try:
-        # Process 1 is closed to all; we inherited that, and write limits into /proc/self (proc(5)).
-        privileges.set_dumpable(True)
+        if not start.joins:
+            # Process 1 is closed to all; we inherited that, and write limits into /proc/self (proc(5)).
+            privileges.set_dumpable(True)
         libc.named("setsid", os.setsid)
         _take_stdio(start.stdio, terminal)
         os.chdir(start.plan.folder)
         _default_signals()
-        _limit(start.plan)
+        _limit(start)
         files.close_on_exec_from(FIRST_FREE_FD)
         _report_probes(start)
         if os.read(start.go, 1) != b"g":
@@ -73,11 +78,11 @@ def _default_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _limit(plan: Plan) -> None:
-    for name, value in plan.limits:
+def _limit(start: Start) -> None:
+    for name, value in start.plan.limits:
         if name in privileges.LIMITS:
             privileges.limit(name, value)
-        elif name == "oom_score":
+        elif name == "oom_score" and not start.joins:  # else it was forked with that score (init.py)
             privileges.prefer_as_oom_victim(value)
 
 

@@ -1,9 +1,13 @@
-"""Process 1 of the jail: makes /proc, starts the command, passes signals on, reaps, and says how the command
-ended.
+"""Process 1 of the jail: makes /proc, starts the command and what joins it, passes signals on, reaps, and
+says how each ended.
 
 Rule: when this process ends the kernel kills all that is inside (pid_namespaces(7)); it ends with the
-command, with the keeper (parent-death signal) and with the supervisor (end of the orders pipe). It handles no
-signal, so nothing inside can send it one; it has no capability, and cannot be looked into (not dumpable).
+command, with the keeper (parent-death signal) and with the supervisor (end of the orders channel). It handles
+no signal, so nothing inside can send it one; it has no capability, and cannot be looked into (not dumpable).
+
+Whatever runs inside is forked here, after this process was confined, so there is one confinement for the
+command and for what joins it later (CASES.md E11). A join that fails (what runs inside may have taken every
+process, or lowered our limits with prlimit(2)) is told and changes nothing else.
 """
 
 import os
@@ -11,20 +15,194 @@ import resource
 import select
 
 from jail.errors import EXIT_JAIL
-from jail.kernel import libc, mounts, privileges
+from jail.kernel import files, libc, mounts, privileges, pty
 from jail.kernel.filters import Filters
 from jail.launch import command
-from jail.launch.channel import Channel, tell_failure
+from jail.launch.channel import ORDER_LIMIT, Channel, tell_failure
 from jail.launch.confine import confine
-from jail.light import Final, NoReturn, signal
+from jail.light import Any, Callable, Final, NamedTuple, NoReturn, signal, suppress
 from jail.plan.steps import Plan
 
 _PROC: Final = mounts.ATTR_NOSUID | mounts.ATTR_NODEV | mounts.ATTR_NOEXEC
 OUTER_PARENT: Final = 0
 """What getppid(2) says of a parent in an outer pid namespace."""
 NAME: Final = "jail-init"
-TO_GROUP: Final = b"g"
-TO_PROCESS: Final = b"p"
+TO_GROUP: Final = "group"
+TO_PROCESS: Final = "process"
+HANG_UP: Final = "hang up"
+KILL: Final = "kill"
+JOIN: Final = "join"
+COMMAND: Final = 0
+"""The number of the command among what may be signalled; joined processes count from 1."""
+SWEEPS: Final = 5
+"""How often the processes of a session are looked for, to kill them all while they fork."""
+
+
+class Joined(NamedTuple):
+    """A process that joined: its pid, and its channel to the supervisor."""
+
+    pid: int
+    channel: Channel
+
+
+class Inside:
+    """What process 1 looks after: the command, and what joined it, by number."""
+
+    def __init__(self, start: command.Start, orders: Channel) -> None:
+        self._start = start
+        self._orders = orders
+        self._command = 0
+        self._joined: dict[int, Joined] = {}
+        self._hung_up: dict[int, int] = {}
+        self._score = 0
+        self._own_score: privileges.OomScore | None = None
+        for name, value in start.plan.limits:
+            if name == "oom_score":
+                self._score, self._own_score = value, privileges.OomScore()
+
+    def started(self, pid: int) -> None:
+        """The command's process."""
+        self._command = pid
+
+    def obey(self) -> None:
+        """Do what the supervisor says; without a supervisor there is nothing to live for."""
+        message = self._orders.receive(ORDER_LIMIT)
+        if message is None:
+            os._exit(EXIT_JAIL)
+        tag, values, fds = message
+        if tag == JOIN:
+            self._join(values, fds)
+        else:
+            # It has ended; or what runs inside has left us no file to look into /proc.
+            with suppress(OSError):
+                SIGNALS[tag](self, *map(int, map(str, values)))
+
+    def _pid(self, who: int) -> int:
+        """The process with that number; it is not reaped yet, so its pid is still its own."""
+        if who == COMMAND:
+            return self._command
+        if who not in self._joined:
+            raise ProcessLookupError
+        return self._joined[who].pid
+
+    def _to_group(self, who: int, number: int) -> None:
+        os.killpg(self._pid(who), number)
+
+    def _to_process(self, who: int, number: int) -> None:
+        os.kill(self._pid(who), number)
+
+    def _hang_up(self, who: int) -> None:
+        """As a terminal that is gone does it; a stopped process has to go on to hear of it."""
+        self._hung_up[who] = self._pid(who)
+        _signal_session(self._pid(who), signal.SIGHUP, signal.SIGCONT)
+
+    def _kill(self, who: int) -> None:
+        """What a hang-up did not end; its leader may have ended before the rest of the session."""
+        session = self._hung_up.pop(who, 0) or self._pid(who)
+        _signal_session(session, signal.SIGKILL)
+
+    def _join(self, values: tuple[Any, ...], fds: tuple[int, ...]) -> None:
+        """Start one more process: (number, argv, stdio, environment), with its channel and its streams."""
+        number, argv, stdio, environment = values
+        if not fds:
+            return  # none could be received (RLIMIT_NOFILE): the end of its channel tells
+        channel = Channel.of(fds[0])
+        try:
+            streams = tuple(fds[place] if place > 0 else place for place in stdio)
+            plan = self._start.plan._replace(command=argv, environment=environment)
+            joined = command.Start(plan, streams, channel, channel.fileno(), joins=True)
+            master, terminal = pty.open_pair() if command.TERMINAL in streams else (-1, "")
+            try:
+                pid = self._fork(joined, terminal)
+                channel.send("forked", pid, fds=(master,) if terminal else (), wait=False)
+            finally:
+                if terminal:
+                    os.close(master)
+            self._joined[number] = Joined(pid, channel)
+        except Exception as problem:  # noqa: BLE001 - a join that fails must not end what runs
+            tell_failure(channel, "process 1 of the jail", problem)
+            channel.close()
+        finally:
+            for fd in fds[1:]:
+                os.close(fd)
+
+    def _fork(self, joined: command.Start, terminal: str) -> int:
+        if self._own_score is not None:
+            self._own_score.set(self._score)
+        try:
+            pid = libc.named("fork", os.fork)
+            if pid == 0:
+                _be_joined(joined, terminal)
+        finally:
+            if self._own_score is not None:
+                self._own_score.put_back()
+        return pid
+
+    def reap(self) -> bool:
+        """Collect every ended child; True when the command was among them, after its status was reported."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return False
+            if pid == self._command:
+                used = resource.getrusage(resource.RUSAGE_CHILDREN)
+                self._start.control.send("exit", status, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+                return True
+            self._left(pid, status)
+
+    def _left(self, pid: int, status: int) -> None:
+        for number, joined in self._joined.items():
+            if joined.pid == pid:
+                with suppress(OSError):
+                    joined.channel.send("exit", status, wait=False)
+                joined.channel.close()
+                del self._joined[number]
+                return
+
+
+SIGNALS: Final[dict[str, Callable[..., None]]] = {
+    TO_GROUP: Inside._to_group,
+    TO_PROCESS: Inside._to_process,
+    HANG_UP: Inside._hang_up,
+    KILL: Inside._kill,
+}
+"""Every order beside JOIN: its tag and what it does; any other is a defect, and the end by KeyError."""
+
+
+def _be_joined(start: command.Start, terminal: str) -> NoReturn:
+    """The child of a join: nothing of process 1 but its own streams and channel goes with it."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        files.close_all_but({0, 1, 2, start.go, *(fd for fd in start.stdio if fd >= 0)})
+    except BaseException as problem:  # noqa: BLE001 - whatever it is, nothing may run on
+        tell_failure(start.control, "the command's process", problem)
+        os._exit(EXIT_JAIL)
+    command.run(start, terminal)
+
+
+def _signal_session(leader: int, *numbers: int) -> None:
+    """Signal every process whose session (setsid(2)) `leader` made; one that left it lives on till the end of
+    all, as after a logout.
+    """
+    for _ in range(SWEEPS):
+        found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _session(pid) == leader]
+        for pid in found:
+            for number in numbers:
+                with suppress(OSError):
+                    os.kill(pid, number)
+        if signal.SIGKILL not in numbers or not found:
+            return
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
 
 
 def run(start: command.Start, filters: Filters, keeper: Channel, orders: int) -> NoReturn:
@@ -42,16 +220,18 @@ def run(start: command.Start, filters: Filters, keeper: Channel, orders: int) ->
         # SIGCHLD has to interrupt poll(2), so it alone gets a handler; from inside it can be sent to no
         # effect.
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        inside = Inside(start, Channel.of(orders))
         _lose_privileges(start.plan, filters)
         pid = libc.named("fork", os.fork)
         if pid == 0:
             keeper.close()
             os.close(orders)
             command.run(start, terminal)
+        inside.started(pid)
         _let_go(start)
         signal.signal(signal.SIGCHLD, _nothing)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        _wait(start.control, pid, orders, wake_read)
+        _wait(inside, orders, wake_read)
     except BaseException as problem:  # noqa: BLE001 - whatever it is, nothing may run on
         tell_failure(start.control, "process 1 of the jail", problem)
     os._exit(EXIT_JAIL)
@@ -77,43 +257,15 @@ def _let_go(start: command.Start) -> None:
             os.close(fd)
 
 
-def _wait(control: Channel, command_pid: int, orders: int, wake: int) -> None:
+def _wait(inside: Inside, orders: int, wake: int) -> None:
     poller = select.poll()
     poller.register(orders, select.POLLIN)
     poller.register(wake, select.POLLIN)
     # Looked at first: a command may end before the handler of SIGCHLD stands, and then nothing would wake us.
-    while not _reap(control, command_pid):
+    while not inside.reap():
         for fd, _ in poller.poll():
             if fd == orders:
-                _obey(orders, command_pid)
+                inside.obey()
             else:
                 os.read(wake, 4096)
     os._exit(0)
-
-
-def _obey(orders: int, command_pid: int) -> None:
-    order = os.read(orders, 2)
-    if len(order) != 2:
-        os._exit(EXIT_JAIL)
-    try:
-        if order[:1] == TO_GROUP:
-            os.killpg(command_pid, order[1])
-        else:
-            os.kill(command_pid, order[1])
-    except ProcessLookupError:
-        pass
-
-
-def _reap(control: Channel, command_pid: int) -> bool:
-    """Collect every ended child; True when the command was among them, after its status was reported."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return False
-        if pid == 0:
-            return False
-        if pid == command_pid:
-            used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            control.send("exit", status, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
-            return True

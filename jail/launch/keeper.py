@@ -151,8 +151,7 @@ def _receive_proc(link: Channel) -> int:
 
 def _open_terminal(control: Channel) -> str:
     """A pty of the jail's own devpts: its master goes to the supervisor, its slave's path to the command."""
-    master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    path = f"/dev/pts/{pty.slave_number(master)}"
+    master, path = pty.open_pair()
     control.send("terminal", fds=(master,))
     os.close(master)
     return path

@@ -2,7 +2,7 @@
 certain.
 
 Rule: the pipes are the leash. The supervisor alone holds the ends that let the command start (`go`) and that
-carry signals in (`orders`); when it dies they close, and what hears that ends. `end` returns only when
+carry orders in (`orders`); when it dies they close, and what hears that ends. `end` returns only when
 neither the keeper nor process 1 exists any more, and process 1 ends only after all that ran beneath it
 (pid_namespaces(7)).
 """
@@ -14,7 +14,7 @@ import _prctl
 
 from jail.errors import JailError
 from jail.kernel import cgroups, libc
-from jail.launch import command, keeper
+from jail.launch import command, init, keeper
 from jail.launch.channel import Channel
 from jail.launch.streams import Streams
 from jail.light import signal
@@ -29,7 +29,7 @@ class Processes:
     def __init__(self) -> None:
         self.control, self._theirs = Channel.pair()
         self._go_read, self._go = os.pipe2(os.O_CLOEXEC)
-        self._orders_read, self._orders = os.pipe2(os.O_CLOEXEC)
+        self._orders, self._orders_end = Channel.pair()
         self._keeper = 0
         self.process_1 = 0
         self.private: list[int] = []
@@ -41,7 +41,13 @@ class Processes:
         start = command.Start(plan, streams.inner, self._theirs, self._go_read)
         door = cgroups.door(group) if group else -1
         launch = keeper.Launch(
-            start, built_from, self._orders_read, os.geteuid(), os.getpid(), streams.with_terminal, door
+            start,
+            built_from,
+            self._orders_end.fileno(),
+            os.geteuid(),
+            os.getpid(),
+            streams.with_terminal,
+            door,
         )
         try:
             libc.named("prctl(PR_SET_CHILD_SUBREAPER)", _prctl.prctl, _prctl.PR_SET_CHILD_SUBREAPER, 1)
@@ -59,7 +65,7 @@ class Processes:
             # Else we would wait for ourselves at the end.
             self._theirs.close()
             os.close(self._go_read)
-            os.close(self._orders_read)
+            self._orders_end.close()
             if door >= 0:
                 os.close(door)
 
@@ -68,17 +74,26 @@ class Processes:
         os.write(self._go, b"g")
         gc.enable()
 
-    def order(self, target: bytes, number: int) -> None:
-        """Have process 1 signal the command or its group (init.TO_PROCESS, init.TO_GROUP)."""
+    def order(self, target: str, number: int, who: int = init.COMMAND) -> None:
+        """Have process 1 signal the command or its group (init.TO_PROCESS, init.TO_GROUP), or one that
+        joined.
+        """
+        self.tell(target, who, number)
+
+    def tell(self, tag: str, *values: object, fds: tuple[int, ...] = ()) -> bool:
+        """Give process 1 an order of init.py; False when it cannot take one (it has ended, and its last
+        message is on the way; or what is inside keeps it from running).
+        """
         try:
-            os.write(self._orders, target + bytes([number]))
-        except BrokenPipeError:
-            return  # process 1 has ended; its last message is on the way
+            self._orders.send(tag, *values, fds=fds, wait=False)
+        except OSError:
+            return False
+        return True
 
     def end(self, *, kill: bool) -> None:
         """Wait for the end of all; `kill` does not wait for the keeper's own."""
         os.close(self._go)
-        os.close(self._orders)
+        self._orders.close()
         if self._keeper:
             if kill:
                 os.kill(self._keeper, signal.SIGKILL)  # not reaped yet, so the number is still its own

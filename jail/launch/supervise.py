@@ -30,7 +30,7 @@ from jail.errors import (
     JailError,
     say,
 )
-from jail.launch import init, keeper, outcome
+from jail.launch import init, joins, keeper, outcome
 from jail.launch.limits import Limits
 from jail.launch.outcome import Outcome
 from jail.launch.processes import Processes
@@ -203,6 +203,8 @@ class Supervisor:
         self._limits.start()
         self._streams.enter()
         self._processes.go()
+        site = joins.Site(self._plan, self._processes, record)
+        self._streams.parts.append(joins.Joins(site, os.path.dirname(record.ledger.path)))
 
     def _not_executed(self, record: "Record", values: _Values, fds: _Fds) -> None:
         number, missing = values

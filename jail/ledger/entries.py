@@ -80,11 +80,15 @@ KINDS: Final[dict[str, Kind]] = {
     "changed": Kind(JAIL, ("path", "kind", "digest")),
     "limit": Kind(JAIL, ("which",), ("detail",)),
     "note": Kind(JAIL, ("text",)),
+    "joined": Kind(JAIL, ("join", "command", "pid", "probes_held", "terminal")),
+    "left": Kind(KERNEL, ("join", "exit", "signal", "reason")),
+    "stopped": Kind(JAIL, ("grace_s",)),
     "end": Kind(KERNEL, ("exit", "reason", "signal", "duration_s", "cpu_s", "peak_bytes")),
 }
 """kind → who vouches, fields. What is not known is None, never left out: `moved_to` of a thing that could not
-be moved, `digest_after` of a mount that is still lost. `end.reason` is jail's word for why it ended; the
-figures beside it are the kernel's."""
+be moved, `digest_after` of a mount that is still lost, `exit` of a joined command that the end of the session
+took along. `join` tells which `left` belongs to which `joined`; `pid` is as it is seen inside. `end.reason`
+is jail's word for why it ended; the figures beside it are the kernel's."""
 
 START: Final = "start"
 END: Final = "end"

@@ -1,0 +1,182 @@
+"""Reaching the supervisor of a running session: by its socket, and by its process where it does not answer.
+
+Rule: nothing is sent to a number. The socket is opened through the session's folder, which must be this
+user's alone, and its peer must have this user's uid; the process is a pidfd that was opened before it was
+seen to hold the session's lock, so that a pid that was given out again is never taken for it.
+"""
+
+import _socket
+import os
+import select
+import stat
+import struct
+import time
+
+from jail.errors import EXIT_USAGE, JailError
+from jail.launch import wire
+from jail.launch.channel import Channel
+from jail.ledger import place
+from jail.light import Final, Mapping
+
+NEWEST_RUNNING: Final = "-"
+CONNECT_WAIT: Final = 5.0
+"""Seconds to wait for a place in the queue of a supervisor that is busy (joins.BACKLOG)."""
+_POLL: Final = 0.02
+
+
+def running_session(state: str, text: str) -> str:
+    """The folder of the session that `text` names: an id or its beginning, `last`, or `-` for the newest that
+    runs.
+
+    Raises JailError with EXIT_USAGE when there is none, or when it does not run.
+    """
+    if text == NEWEST_RUNNING:
+        found = running_sessions(state)
+        if not found:
+            hint = "`jail run -- COMMAND` starts one"
+            raise JailError("no session is running", where=state, hint=hint, code=EXIT_USAGE)
+        return found[0]
+    folder = place.find(state, text)
+    if not place.running(folder):
+        hint = "`jail sessions` shows which run; `-` names the newest of them"
+        raise JailError("this session has ended", where=folder, hint=hint, code=EXIT_USAGE)
+    return folder
+
+
+def running_sessions(state: str) -> list[str]:
+    """The folders of all sessions that run, newest first."""
+    folders = [os.path.join(state, place.SESSIONS, name) for name in place.listing(state)]
+    return [folder for folder in folders if place.running(folder)]
+
+
+def state_of(environ: Mapping[str, str]) -> str:
+    """The state folder of whoever calls."""
+    return place.state_folder(environ, os.path.expanduser("~"))
+
+
+def connect(folder: str) -> _socket.socket:
+    """A connection with the supervisor of the session in `folder`. Raises JailError."""
+    client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+    try:
+        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            found = os.fstat(fd)
+            if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+                raise PermissionError("the session's folder is not this user's alone")
+            _connect(client, f"/proc/self/fd/{fd}/{wire.SOCKET}")
+        finally:
+            os.close(fd)
+        peer = struct.Struct("iii")  # struct ucred, unix(7)
+        raw = client.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, peer.size)
+        if peer.unpack(raw)[1] != os.geteuid():
+            raise PermissionError("another user answers there")
+    except OSError as error:
+        client.close()
+        raise JailError(
+            f"the session cannot be reached: {error.strerror or error}",
+            where=os.path.join(folder, wire.SOCKET),
+            hint="it starts, ends, or does not answer: try again; `jail stop` ends it all the same",
+        ) from error
+    return client
+
+
+def _connect(client: _socket.socket, path: str) -> None:
+    until = time.monotonic() + CONNECT_WAIT
+    client.settimeout(0)
+    while True:
+        try:
+            client.connect(path)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_POLL)
+        else:
+            client.settimeout(None)
+            return
+
+
+def ask(folder: str, request: bytes) -> Channel:
+    """Connect, and send `request`; the answers come from the channel. Raises JailError."""
+    if len(request) > wire.REQUEST_LIMIT:
+        raise JailError(
+            f"the command line has {len(request)} bytes, {wire.REQUEST_LIMIT} can be sent",
+            where="the words after --",
+            hint="put it into a script, or its input into a file",
+        )
+    client = connect(folder)
+    tell(client.fileno(), request, client)
+    return Channel(client)
+
+
+def tell(fd: int, message: bytes, client: _socket.socket | None = None) -> None:
+    """Send one message; a supervisor that is gone is noticed by the end of its channel."""
+    try:
+        if client is None:
+            os.write(fd, message)
+        else:
+            client.send(message)
+    except OSError:
+        return
+
+
+class Supervisor:
+    """The supervisor's process, by pidfd."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._handle = os.pidfd_open(pid)
+
+    @classmethod
+    def of(cls, folder: str, pid: object) -> "Supervisor | None":
+        """The process `pid` (of the start entry) if it holds the lock of the session in `folder`; else
+        None.
+        """
+        try:
+            found = cls(pid) if isinstance(pid, int) and pid > 0 else None
+        except OSError:
+            return None
+        if found is None:
+            return None
+        if not (_has_open(found.pid, os.path.join(folder, place.LOCK)) and found.alive()):
+            found.close()
+            return None
+        return found
+
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return not self.wait(0.0)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end, at most so long; whether it has ended."""
+        poller = select.poll()
+        poller.register(self._handle, select.POLLIN)
+        return bool(poller.poll(int(seconds * 1000)))
+
+    def signal(self, number: int) -> None:
+        """Signal this process, and none that has its pid later (pidfd_send_signal(2))."""
+        import signal
+
+        try:
+            signal.pidfd_send_signal(self._handle, number)
+        except ProcessLookupError:
+            return
+
+    def close(self) -> None:
+        """Forget it."""
+        os.close(self._handle)
+
+
+def _has_open(pid: int, path: str) -> bool:
+    """Whether the process has the file at `path` open (proc_pid_fd(5))."""
+    try:
+        lock = os.stat(path, follow_symlinks=False)
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                found = os.stat(f"/proc/{pid}/fd/{name}")
+            except OSError:
+                continue
+            if (found.st_dev, found.st_ino) == (lock.st_dev, lock.st_ino):
+                return True
+    except OSError:
+        return False
+    return False
