@@ -7,7 +7,7 @@ no signal, so nothing inside can send it one; it has no capability, and cannot b
 
 Whatever runs inside is forked here, after this process was confined, so there is one confinement for the
 command and for what joins it later (CASES.md E11). A join that fails (what runs inside may have taken every
-process, or lowered our limits with prlimit(2)) is told and changes nothing else.
+process that there is) is told and changes nothing else.
 """
 
 import os

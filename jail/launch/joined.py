@@ -230,11 +230,11 @@ class Visit:
         except BlockingIOError:
             return False
         if message is None:
+            self._link = None
+            link.close()
             if self._state in (BUILT, OFFERED):
                 self.give_up("its process ended before it was executed")
-            elif not self._ended:
-                self._left(None, 0, "its process said no more")
-            return False
+            return False  # process 1 has ended, and so does the session: session_ended follows
         tag, values, fds = message
         _HEARD[tag](self, values, fds)
         return True

@@ -63,8 +63,12 @@ class Joins:
         kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
         listener = _socket.socket(_socket.AF_UNIX, kind)
         # Through /proc: a socket's path has at most 107 bytes (unix(7)), the folder's may have more.
-        listener.bind(f"/proc/self/fd/{self._folder}/{SOCKET}")
-        listener.listen(BACKLOG)
+        try:
+            listener.bind(f"/proc/self/fd/{self._folder}/{SOCKET}")
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
         self._socket, self._listener = listener, listener.fileno()
 
     @property
