@@ -11,16 +11,17 @@ from typing import Any, Final
 
 import click
 
-from jail.cli.show import moment, show, span
+from jail.cli.show import amount, moment, show, span
 from jail.cli.verify import command_text
 from jail.errors import printable
+from jail.launch import usage
 from jail.ledger import place
 from jail.ledger.beside import sessions_named
 from jail.ledger.reader import glance
 
 COMMAND_WIDTH: Final = 60
 """Characters of a command in the list; --json has all of it."""
-_TITLES: Final = ("SESSION", "STARTED (UTC)", "AGE", "STATE", "COMMAND", "WORKSPACE")
+_TITLES: Final = ("SESSION", "STARTED (UTC)", "AGE", "STATE", "CPU", "MEMORY", "COMMAND", "WORKSPACE")
 
 
 @click.command(name="sessions")
@@ -30,6 +31,9 @@ def command(*, as_json: bool) -> None:
 
     STATE is `running`, `ended N` with the exit code N, or `crashed`: neither running nor ended. `jail verify
     SESSION` tells whether the record of one can be believed.
+
+    CPU and MEMORY are those of a running session, jail's own processes among them: processor time so far, and
+    the memory that is theirs alone plus their part of what they share (PSS).
     """
     state = place.state_folder(os.environ, os.path.expanduser("~"))
     names = place.listing(state)
@@ -50,12 +54,16 @@ def row(folder: str) -> dict[str, Any]:
     start, end = glance(folder)
     fields = {} if start is None else start.fields
     code = None if end is None else end.fields.get("exit")
+    used = usage.of_session(folder, fields.get("pid")) if running else None
     return {
         "session": os.path.basename(folder),
         "started": None if start is None else start.time,
         "state": "running" if running else "crashed" if end is None else "ended",
         "exit": code,
         "reason": None if end is None else end.fields.get("reason"),
+        "processes": None if used is None else used.processes,
+        "cpu_s": None if used is None else round(used.cpu, 2),
+        "memory_bytes": None if used is None else used.memory,
         "command": fields.get("command"),
         "workspace": fields.get("workspace"),
     }
@@ -83,6 +91,8 @@ def _cells(found: dict[str, Any], now: float) -> tuple[str, ...]:
         moment(started) if known else "?",
         span(now - started) if known else "?",
         state,
+        "" if found["cpu_s"] is None else span(found["cpu_s"]),
+        "" if found["memory_bytes"] is None else amount(found["memory_bytes"]),
         text,
         "?" if found["workspace"] is None else str(found["workspace"]),
     )

@@ -38,3 +38,13 @@ def span(seconds: float) -> str:
         if abs(seconds) >= size:
             return f"{int(seconds / size)} {unit}"
     return f"{seconds:.0f} s"
+
+
+def amount(size: int) -> str:
+    """Bytes in the largest unit of which there is one: `912 B`, `31 MiB`, `2.5 GiB`."""
+    value, unit = float(size), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.1f} {unit}" if value < 10 and unit not in ("B", "KiB") else f"{value:.0f} {unit}"

@@ -53,6 +53,10 @@ class Channel:
         """The fd of this end, which is the caller's from here on."""
         return self._socket.detach()
 
+    def set_patience(self, seconds: float) -> None:
+        """From here on `receive` raises TimeoutError after so long."""
+        self._socket.settimeout(seconds)
+
     def set_nonblocking(self) -> None:
         """From here on `receive` raises BlockingIOError where it would wait."""
         self._socket.settimeout(0)

@@ -22,6 +22,10 @@ NEWEST_RUNNING: Final = "-"
 CONNECT_WAIT: Final = 5.0
 """Seconds to wait for a place in the queue of a supervisor that is busy (joins.BACKLOG)."""
 _POLL: Final = 0.02
+BENEATH: Final = 64
+"""Processes that are waited for beneath a supervisor: guard, keeper, process 1 and the first of its children;
+process 1 ends after all the others (pid_namespaces(7)).
+"""
 
 
 def running_session(state: str, text: str) -> str:
@@ -133,7 +137,7 @@ class Supervisor:
         """
         try:
             found = cls(pid) if isinstance(pid, int) and pid > 0 else None
-        except OSError:
+        except (OSError, OverflowError):
             return None
         if found is None:
             return None
@@ -161,9 +165,31 @@ class Supervisor:
         except ProcessLookupError:
             return
 
+    def beneath(self) -> "list[Supervisor]":
+        """Its processes on the host, by parenthood: they die with it, and a moment later."""
+        found: list[Supervisor] = []
+        waiting = [self.pid]  # breadth first: guard, keeper, process 1
+        while waiting and len(found) < BENEATH:
+            for pid in _children(waiting.pop(0)):
+                try:
+                    found.append(Supervisor(pid))
+                except OSError:
+                    continue
+                waiting.append(pid)
+        return found
+
     def close(self) -> None:
         """Forget it."""
         os.close(self._handle)
+
+
+def _children(pid: int) -> list[int]:
+    """Its children (proc_pid_task(5)); none where the kernel does not list them."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
 
 
 def _has_open(pid: int, path: str) -> bool:

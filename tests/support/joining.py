@@ -27,7 +27,7 @@ class Session:
 
     def __init__(self, jail: Jail, running: Running) -> None:
         self.jail, self.running = jail, running
-        self.folder = jail.sessions()[-1]
+        (self.folder,) = [folder for folder in jail.sessions() if _pid_of(folder) == running.process.pid]
         self.id = self.folder.name
         self.path = self.folder / wire.SOCKET
 
@@ -73,6 +73,12 @@ class Session:
         """Whether it still takes a command, which is what matters after an attack."""
         done = self.exec("echo", "still here")
         return (done.returncode, done.stdout) == (0, "still here\n") and self.running.process.poll() is None
+
+
+def _pid_of(folder: Path) -> int:
+    """The supervisor, by the ledger's first entry."""
+    with (folder / "ledger.jsonl").open(encoding="ascii") as ledger:
+        return int(json.loads(ledger.readline())["fields"]["pid"])
 
 
 def _connected(client: socket.socket, path: str) -> bool:

@@ -1,0 +1,136 @@
+"""`jail stop`: SIGTERM, then SIGKILL; whoever does not answer is stopped all the same, and nobody else is."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from jail.launch import reach
+from support.answers import new_jail
+from support.installed import Installed
+from support.jails import PATIENCE, Jail, survivors
+from support.joining import Session, session
+
+
+@pytest.fixture
+def fresh(installed: Installed, tmp_path: Path) -> Jail:
+    return new_jail(installed, tmp_path / "stop")
+
+
+def stop(found: Session, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return found.jail.call("stop", *(arguments or (found.id,)))
+
+
+def mark(number: int) -> str:
+    return f"98{number}.{os.getpid()}"
+
+
+def test_the_command_gets_sigterm_and_may_end_in_its_own_way(fresh: Jail) -> None:
+    script = "trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.05; done"
+    with session(fresh, "sh", "-c", script) as found:
+        done = stop(found)
+        assert (done.returncode, done.stdout) == (0, f"{found.id}  stopped\n"), done.stderr
+        assert found.running.process.wait(PATIENCE) == 9
+        assert found.running.wait() == 9
+        assert found.running.output == "bye\n"
+    assert found.entries("stopped") == [{"grace_s": 10.0}]
+    assert found.entries("end")[0]["exit"] == 9
+    assert fresh.call("verify", "last").stdout.startswith("intact")
+
+
+def test_what_ignores_sigterm_is_killed_when_the_time_is_over(fresh: Jail) -> None:
+    script = f"trap '' TERM; sleep {mark(1)} & setsid sleep {mark(1)} & echo ready; sleep {mark(1)}; sleep {mark(1)}"
+    with session(fresh, "sh", "-c", script) as found:
+        done = stop(found, "-", "--time", "0.2s")
+        assert (done.returncode, done.stdout) == (0, f"{found.id}  stopped\n"), done.stderr
+        assert not survivors(mark(1))
+        assert found.running.wait() == 137
+    assert found.entries("end")[0]["signal"] == 9
+
+
+def test_joined_commands_end_too(fresh: Jail) -> None:
+    with session(fresh) as found:
+        joined = found.popen("sh", "-c", "trap '' TERM HUP; echo up; sleep 100")
+        assert joined.stdout is not None
+        assert joined.stdout.readline() == "up\n"
+        assert stop(found).returncode == 0
+        assert joined.wait(PATIENCE) == 125
+        joined.communicate()
+
+
+def test_a_supervisor_that_is_stopped_goes_on_and_ends(fresh: Jail) -> None:
+    with session(fresh) as found:
+        found.running.signal(signal.SIGSTOP)
+        done = stop(found, "last", "--time", "5s")
+        assert done.returncode == 0, done.stderr
+        assert not survivors(found.id)
+        assert found.running.wait() == 143
+
+
+def test_a_session_whose_socket_is_gone_is_ended_by_its_process(fresh: Jail) -> None:
+    script = f"trap '' TERM; echo ready; while :; do sleep {mark(2)}; done"
+    with session(fresh, "sh", "-c", script) as found:
+        found.path.unlink()
+        done = stop(found, found.id, "--time", "0.2s")
+        assert done.returncode == 0
+        assert "killed; it did not answer" in done.stdout
+        assert not survivors(mark(2)), "it said that nothing is left"
+        assert found.running.wait() == -signal.SIGKILL
+
+
+def test_all_stops_each_and_none_is_no_failure(fresh: Jail) -> None:
+    with session(fresh) as one, session(fresh) as other:
+        done = stop(one, "--all")
+        assert done.returncode == 0
+        assert {line.split()[0] for line in done.stdout.splitlines()} == {one.id, other.id}
+        assert {one.running.wait(), other.running.wait()} == {143}
+        done = stop(one, "--all")
+        assert (done.returncode, done.stdout) == (0, "no session is running\n")
+
+
+def test_a_pid_that_was_given_out_again_is_not_taken_for_the_supervisor(fresh: Jail) -> None:
+    with session(fresh) as found:
+        innocent = subprocess.Popen(["/bin/sleep", "100"])
+        try:
+            folder = str(found.folder)
+            assert reach.Supervisor.of(folder, innocent.pid) is None
+            for wrong in (None, "1", 0, -1, 2**40, True):
+                assert reach.Supervisor.of(folder, wrong) is None
+            right = reach.Supervisor.of(folder, found.running.process.pid)
+            assert right is not None
+            assert right.alive()
+            right.close()
+            assert innocent.poll() is None
+        finally:
+            innocent.kill()
+            innocent.wait()
+
+
+def test_wrong_calls_are_told(fresh: Jail) -> None:
+    assert fresh.run("true").returncode == 0
+    for arguments, said in {
+        (): "Name one SESSION",
+        ("last", "--all"): "Name one SESSION",
+        ("last",): "has ended",
+        ("--all", "--time", "soon"): "'soon' is not a time",
+        ("--all", "--time", "48h"): "nobody waits that long",
+        ("nonsense",): "no session 'nonsense'",
+    }.items():
+        done = fresh.call("stop", *arguments)
+        assert done.returncode == 2, arguments
+        assert said in done.stderr
+
+
+def test_a_run_that_is_only_delivering_its_output_ends_too(fresh: Jail) -> None:
+    """Its command has ended, and the reader of its output does not read."""
+    process = fresh.popen(
+        "sh", "-c", "head -c 300000 /dev/zero", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    time.sleep(1.0)
+    assert process.poll() is None
+    done = fresh.call("stop", "last", "--time", "0.5s")
+    assert done.returncode == 0, done.stderr
+    process.communicate(timeout=PATIENCE)
