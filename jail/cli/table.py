@@ -9,6 +9,7 @@ COMMANDS: Final = {
     "doctor": "Say what this host can give, and how to mend the rest.",
     "sessions": "List the sessions, newest first.",
     "stop": "End sessions that run.",
+    "gc": "Remove what crashes left behind, and old sessions.",
     "verify": "Check that a session's ledger is whole and unchanged.",
     "completion": "Print what a shell needs to complete the words of `jail`.",
     "man": "Print the manual page.",

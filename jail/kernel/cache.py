@@ -115,3 +115,51 @@ def _is_for_us_alone(found: os.stat_result) -> bool:
 
 def _head(wanted: bytes, body: bytes) -> bytes:
     return _MAGIC + wanted + bytes(sha256(wanted + body).digest())
+
+
+def stale(folder: str, before: float, partial_before: float) -> list[str]:
+    """Names in the cache folder that no launch will use: artefacts written before `before` (when this version
+    of jail came), and halves of them that a writer killed before `partial_before` left (seconds since the
+    epoch).
+
+    What does not look like ours, and folders, are left alone; none where the folder cannot be trusted.
+    """
+    try:
+        folder_fd = _open_folder(folder)
+    except (OSError, ValueError):
+        return []
+    try:
+        names = sorted(os.listdir(folder_fd))
+        return [name for name in names if _is_stale(folder_fd, name, before, partial_before)]
+    except OSError:
+        return []
+    finally:
+        os.close(folder_fd)
+
+
+def _is_stale(folder_fd: int, name: str, before: float, partial_before: float) -> bool:
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_fd)
+    except OSError:
+        return False
+    try:
+        facts = os.fstat(fd)
+        ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_nlink == 1
+        if not ours:
+            return False
+        if name.startswith(".") and name.count(".") >= 3:
+            return facts.st_mtime < partial_before
+        return os.read(fd, len(_MAGIC)) == _MAGIC and facts.st_mtime < before
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def remove(folder: str, name: str) -> None:
+    """Take one artefact away. Raises OSError."""
+    folder_fd = _open_folder(folder)
+    try:
+        os.unlink(name, dir_fd=folder_fd)
+    finally:
+        os.close(folder_fd)

@@ -24,6 +24,8 @@ from jail.light import Final, Mapping, NamedTuple
 SESSIONS: Final = "sessions"
 LOCK: Final = "lock"
 LAST: Final = "last"
+NEW: Final = ".new-"
+"""Before the id of a session that is being made."""
 _OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: no i, l, o, u, so that an id survives being read aloud."""
@@ -113,6 +115,14 @@ def listing(state: str) -> list[str]:
         os.close(sessions_fd)
 
 
+def open_sessions(state: str) -> int:
+    """A descriptor of the folder of all sessions, checked; -1 where nothing ever ran. Raises JailError."""
+    try:
+        return _open_sessions(state, create=False)
+    except FileNotFoundError:
+        return -1
+
+
 def find(state: str, text: str) -> str:
     """The folder of the one session whose id begins with `text`, or of the newest for `last`.
 
@@ -154,7 +164,7 @@ def _new_id() -> str:
 
 
 def _make(sessions_fd: int, name: str) -> int:
-    hidden = f".new-{name}"
+    hidden = NEW + name
     os.mkdir(hidden, 0o700, dir_fd=sessions_fd)
     folder_fd = os.open(hidden, _OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=sessions_fd)
     lock_fd = -1

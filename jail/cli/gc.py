@@ -1,0 +1,51 @@
+"""`jail gc`: remove what crashes left, and old sessions when asked to."""
+
+import os
+
+import click
+
+from jail.cli.show import amount, show
+from jail.cli.units import seconds, size
+from jail.errors import EXIT_JAIL
+from jail.launch import gc, places, reach
+
+
+@click.command(name="gc")
+@click.option(
+    "--older-than", metavar="TIME", help="Remove sessions that ended longer ago than TIME, as in 30d."
+)
+@click.option(
+    "--keep-bytes", metavar="SIZE", help="Remove the oldest until the rest has at most SIZE, as in 5GiB."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would go, and remove nothing.")
+@click.pass_context
+def command(context: click.Context, older_than: str | None, keep_bytes: str | None, *, dry_run: bool) -> None:
+    """Remove what jails that were killed left behind; and with the first two options, old sessions.
+
+    A session goes with its ledger, its outbox and all that was moved out of the workspace into it; the index
+    of sessions keeps that it was there. One that runs is never touched. Nothing of a session that ended as it
+    should is removed unless you ask.
+
+    \b
+    Exit code:
+      0    all of it is gone
+      125  something could not be removed; what, is printed
+    """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
+    wishes = gc.Wishes(
+        None if older_than is None else seconds("--older-than", older_than),
+        None if keep_bytes is None else size("--keep-bytes", keep_bytes),
+        dry_run,
+    )
+    state = reach.state_of(os.environ)
+    cache = places.own(os.environ, os.path.expanduser("~")).cache
+    count, total, failed = 0, 0, False
+    for found in gc.collect(state, cache, wishes):
+        if found.problem:
+            failed = True
+            show(f"{found.what}: not removed: {found.problem}")
+            continue
+        count, total = count + 1, total + found.size
+        show(f"{found.what}  {amount(found.size)}  {found.why}")
+    verb = "would go" if dry_run else "removed"
+    show(f"{count} {verb}, {amount(total)}" if count else "nothing to remove")
+    context.exit(EXIT_JAIL if failed else 0)
