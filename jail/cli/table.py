@@ -8,6 +8,7 @@ COMMANDS: Final = {
     "plan": "Print what `run` would do.",
     "doctor": "Say what this host can give, and how to mend the rest.",
     "sessions": "List the sessions, newest first.",
+    "logs": "Print what a session recorded, and what it printed.",
     "stop": "End sessions that run.",
     "gc": "Remove what crashes left behind, and old sessions.",
     "verify": "Check that a session's ledger is whole and unchanged.",

@@ -140,6 +140,11 @@ class Record:
         """A limit was reached."""
         self.ledger.append("limit", which=which, detail=detail)
 
+    def note(self, text: str) -> None:
+        """Something that a reader should know, and that must not end the run where it cannot be written."""
+        with suppress(JailError):
+            self.ledger.append("note", text=text)
+
     @property
     def keeps(self) -> bool:
         """Something was taken away, so that `full` may become true."""

@@ -93,7 +93,7 @@ class Part(Protocol):
 
 
 class Quota:
-    """How many bytes may still be taken from the command, by all relays that share it.
+    """How many bytes may still be taken from the command, by all relays that share it; `keep` is shown them.
 
     Once more than that was taken nothing more is read: what waits in the inner pipes stays there, and what a
     relay holds still goes out.
@@ -101,6 +101,13 @@ class Quota:
 
     def __init__(self, left: int) -> None:
         self.left = left
+        self.keep: Callable[[memoryview], None] | None = None
+
+    def take(self, piece: memoryview) -> None:
+        """This was read."""
+        self.left -= len(piece)
+        if self.keep is not None:
+            self.keep(piece)
 
     @property
     def spent(self) -> bool:
@@ -215,9 +222,9 @@ class Relay:
         if not data:
             self.close()
             return
-        if self._quota is not None:
-            self._quota.left -= len(data)
         self._held = memoryview(data)
+        if self._quota is not None:
+            self._quota.take(self._held)
         if not self._sink.polled:
             self._write()
 

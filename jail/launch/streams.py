@@ -9,10 +9,11 @@ import os
 
 from jail.launch import relay
 from jail.launch.command import NULL, TERMINAL
-from jail.light import TYPE_CHECKING
+from jail.light import TYPE_CHECKING, Callable
 from jail.plan.steps import Plan
 
 if TYPE_CHECKING:
+    from jail.launch.kept import Kept
     from jail.launch.terminal import Guard, Terminal
 
 
@@ -28,6 +29,9 @@ class Streams:
         self._stdin: tuple[int, int] | None = None
         self._outputs: list[tuple[int, int, int]] = []
         self.parts: list[relay.Part] = []
+        self._kept: Kept | None = None
+        self._kept_in: tuple[str, Callable[[str], None]]
+        self._delivering = False
         self._terminal: Terminal | None = None
         self._guard: Guard | None = None
         self.inner = (self._first(), self._output(1, self._plan.stdout), self._third())
@@ -84,6 +88,21 @@ class Streams:
         self._terminal = terminal.Terminal(keyboard, self._screen(), master, self._guard, self.quota)
         self.parts.append(self._terminal)
 
+    def keep_in(self, folder: str, note: Callable[[str], None]) -> None:
+        """From here on the end of what is printed is kept in the session's `folder`; `note` hears why not."""
+        self._kept_in = (folder, note)
+        self.quota.keep = self._keep
+
+    def _keep(self, piece: memoryview) -> None:
+        if self._kept is None:
+            from jail.launch.kept import Kept  # what prints nothing needs none
+
+            self._kept = Kept(*self._kept_in)
+            self.parts.append(self._kept)
+            if self._delivering:
+                self._kept.finish()
+        self._kept.take(piece)
+
     def enter(self) -> None:
         """The command starts: the keyboard is its own from here on."""
         if self._terminal is not None:
@@ -98,7 +117,12 @@ class Streams:
         """Everything inside is dead: what is left in the pipes goes out, at most until `deadline` (monotonic
         seconds); whether all of it did.
         """
-        return relay.drain(self.parts, deadline)
+        self._delivering = True
+        try:
+            return relay.drain(self.parts, deadline)
+        finally:
+            if self._kept is not None:
+                self._kept.close()
 
     def restore(self, *, killed: bool) -> None:
         """Give the terminal back, and end the guard; `killed`: the command could not clean up its screen

@@ -91,6 +91,7 @@ class Supervisor:
             self._streams.forked()
             self._catch_signals()
             self.record = open_record()
+            self._streams.keep_in(os.path.dirname(self.record.ledger.path), self.record.note)
             self._loop(self.record)
         finally:
             self._end()

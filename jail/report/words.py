@@ -1,0 +1,120 @@
+"""An entry of the ledger as one line of plain words.
+
+Rule: the fields come from a file that may have been edited, so any of them may be absent or of another type;
+then its value is shown as it is. A kind that has no sentence here is shown by its name and its fields:
+nothing is left out because this table is old. The caller escapes what steers a terminal.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+VALUE_WIDTH: Final = 300
+"""Characters of one value: the whole is in the ledger (`--json`)."""
+
+LINE_WIDTH: Final = 2000
+"""Characters of one line, before escaping."""
+
+_Fields = Mapping[str, Any]
+
+
+def sentence(kind: str, fields: _Fields) -> str:
+    """The line for an entry of `kind`, without its time."""
+    try:
+        told = _SENTENCES[kind](fields)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        told = _anything(kind, fields)
+    return told if len(told) <= LINE_WIDTH else told[: LINE_WIDTH - 1] + "…"
+
+
+def _anything(kind: str, fields: _Fields) -> str:
+    return " ".join([f"{kind}:", *(f"{name}={_value(value)}" for name, value in sorted(fields.items()))])
+
+
+def _value(value: object) -> str:
+    if value and isinstance(value, list) and all(isinstance(word, str) for word in value):
+        text = shlex.join(value)
+    else:
+        text = str(value)
+    return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 1] + "…"
+
+
+def _start(fields: _Fields) -> str:
+    losses = ", ".join(fields["losses"])
+    without = f", without {losses}" if losses else ""
+    command, where = _value(fields["command"]), _value(fields["workspace"])
+    return f"started: {command} in {where}, policy {_value(fields['policy'])}{without}"
+
+
+def _probes(fields: _Fields) -> str:
+    results = fields["results"]
+    broken = [f"{name} ({met})" for name, (held, met) in results.items() if not held]
+    return f"{len(results)} walls tried: {'all hold' if not broken else 'open: ' + ', '.join(broken)}"
+
+
+def _running(_: _Fields) -> str:
+    return "the command runs"
+
+
+def _swept(fields: _Fields) -> str:
+    moved = fields["moved_to"]
+    fate = f"moved to {moved}" if moved else f"not moved: {fields['why_not']}"
+    return f"protected, and made inside: {_value(fields['path'])} ({fields['kind']}): {fate}"
+
+
+def _changed(fields: _Fields) -> str:
+    return f"changed: {_value(fields['path'])}: {_value(fields['kind'])}"
+
+
+def _lost(fields: _Fields) -> str:
+    return f"protection lost: {_value(fields['path'])}"
+
+
+def _restored(fields: _Fields) -> str:
+    same = "" if fields["digest_before"] == fields["digest_after"] else ", and its content is another"
+    return f"protection back after {float(fields['window_s']):.3f} s: {_value(fields['path'])}{same}"
+
+
+def _limit(fields: _Fields) -> str:
+    return f"limit reached: {_value(fields['which'])} {_value(fields.get('detail', ''))}".rstrip()
+
+
+def _note(fields: _Fields) -> str:
+    return _value(fields["text"])
+
+
+def _joined(fields: _Fields) -> str:
+    where = " on a terminal" if fields["terminal"] else ""
+    return f"joined {fields['join']}: {_value(fields['command'])}{where}, process {fields['pid']} inside"
+
+
+def _left(fields: _Fields) -> str:
+    code = fields["exit"]
+    how = "" if code is None else f"exit {code}, "
+    return f"left {fields['join']}: {how}{_value(fields['reason'])}"
+
+
+def _stopped(fields: _Fields) -> str:
+    return f"told to stop, and to be killed after {float(fields['grace_s']):g} s"
+
+
+def _end(fields: _Fields) -> str:
+    seconds = f"{float(fields['duration_s']):.1f} s, {float(fields['cpu_s']):.1f} s of processor time"
+    return f"ended: exit {_value(fields['exit'])}, {_value(fields['reason'])}; {seconds}"
+
+
+_SENTENCES: Final[dict[str, Callable[[_Fields], str]]] = {
+    "start": _start,
+    "probes": _probes,
+    "running": _running,
+    "swept": _swept,
+    "changed": _changed,
+    "lost": _lost,
+    "restored": _restored,
+    "limit": _limit,
+    "note": _note,
+    "joined": _joined,
+    "left": _left,
+    "stopped": _stopped,
+    "end": _end,
+}
