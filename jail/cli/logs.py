@@ -29,7 +29,7 @@ OUTPUT_LIMIT: Final = 4 * kept.HALF
 
 
 @click.command(name="logs")
-@click.argument("session")
+@click.argument("session", metavar="SESSION")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until the session has ended.")
 @click.option("--json", "as_json", is_flag=True, help="Print the entries whole, one JSON object a line.")
 @click.option("--output", is_flag=True, help="Print the end of what the command printed, instead of entries.")

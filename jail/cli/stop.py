@@ -17,7 +17,7 @@ HOW = {
 
 
 @click.command(name="stop")
-@click.argument("session", required=False)
+@click.argument("session", required=False, metavar="[SESSION]")
 @click.option("--all", "every", is_flag=True, help="Stop every session of this user that runs.")
 @click.option(
     "--time", "grace", default="10s", metavar="TIME", help="From SIGTERM to SIGKILL: 90s, 5m. Default: 10s."

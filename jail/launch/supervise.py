@@ -14,7 +14,7 @@ Rule: one thread, one poll loop. The processes, and who speaks to whom:
     end        `exit` from init; the keeper ends; what is left in the pipes is delivered
 
 The death of any of them is the death of all that is inside: keeper and init have parent-death signals, and
-the supervisor's end of the orders pipe closes with it.
+the supervisor's end of the orders channel closes with it.
 """
 
 import os
