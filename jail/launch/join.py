@@ -10,7 +10,7 @@ import os
 import select
 import time
 
-from jail.errors import EXIT_JAIL, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, JailError, say
+from jail.errors import EXIT_JAIL, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SIGNAL_BASE, JailError, say
 from jail.launch import init, outcome, reach, relay, wire
 from jail.launch.channel import Channel
 from jail.light import TYPE_CHECKING, Final, signal
@@ -57,6 +57,7 @@ class _Client:
         self._code: int | None = None
         self._status: outcome.Outcome | None = None
         self._told_to_end = False
+        self._started = False
         self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def run(self) -> int:
@@ -150,6 +151,7 @@ class _Client:
             self._parts.append(self._terminal)
             self._terminal.enter()
         reach.tell(self._link.fileno(), wire.ready())
+        self._started = True
 
     def _exited(self, values: tuple[object, ...]) -> None:
         if len(values) > 1:
@@ -167,6 +169,10 @@ class _Client:
                 self._terminal.resized()
             return
         self._told_to_end = self._told_to_end or number in ENDING
+        if not self._started:
+            if number in ENDING:  # a supervisor that is stopped would never hear of it
+                self._code = EXIT_SIGNAL_BASE + number
+            return
         target = init.TO_PROCESS if number in FOR_PROCESS else init.TO_GROUP
         reach.tell(self._link.fileno(), wire.signal(wire.Signal(target, number)))
 

@@ -123,7 +123,8 @@ def test_a_client_that_is_killed_takes_its_command_with_it(running: Session) -> 
         assert until(lambda mark=mark: len(survivors(f"sleep\0{mark}")) == 2, PATIENCE)
         kill_and_reap(process)
         assert until(lambda mark=mark: not survivors(mark), PATIENCE), "it lives on"
-    assert [left["exit"] for left in running.entries("left")][-2:] == [129, 137]
+    codes = [129, 137]
+    assert until(lambda: [left["exit"] for left in running.entries("left")][-2:] == codes, PATIENCE)
     assert running.lives()
 
 
@@ -161,6 +162,41 @@ def test_when_the_supervisor_is_killed_the_client_says_so(installed: Installed, 
     done = found.exec("true")
     assert done.returncode == 2
     assert "has ended" in done.stderr
+
+
+def test_a_client_that_waits_for_a_stopped_supervisor_can_be_interrupted(
+    installed: Installed, tmp_path: Path
+) -> None:
+    with session(new_jail(installed, tmp_path / "waits")) as found:
+        found.running.signal(signal.SIGSTOP)
+        process = found.popen("sh", "-c", "echo ran > ran")
+        assert until(lambda: _waits(process.pid), PATIENCE)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        found.running.signal(signal.SIGCONT)
+        assert found.lives()
+        assert not (found.jail.workspace / "ran").exists()
+
+
+def _waits(pid: int) -> bool:
+    """Whether it has its own handlers, and so has connected and asked (SigCgt, proc_pid_status(5))."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (signal.SIGWINCH - 1) & 1)
+
+
+def test_what_cannot_be_recorded_does_not_run(installed: Installed, tmp_path: Path) -> None:
+    with session(new_jail(installed, tmp_path / "recorded")) as found:
+        assert found.exec("sh", "-c", "echo ran > control").returncode == 0
+        with (found.folder / "ledger.jsonl").open("a") as ledger:
+            ledger.write("somebody else\n")
+        done = found.exec("sh", "-c", "echo ran > ran")
+        assert done.returncode == 125
+        assert found.running.wait() == 125
+        assert "changed by somebody else" in found.running.errors
+        assert (found.jail.workspace / "control").exists()
+        assert not (found.jail.workspace / "ran").exists()
 
 
 # On a terminal.
