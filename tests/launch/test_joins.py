@@ -71,7 +71,7 @@ def test_descriptors_that_a_client_sends_go_nowhere(running: Session) -> None:
     with running.connect() as client:
         socket.send_fds(client, [b"\0"], [0] * 200)
         assert closed(client)
-    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == before, PATIENCE)
+    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= before, PATIENCE)
 
 
 def test_two_hundred_connections_that_say_nothing_stop_nobody_for_long(running: Session) -> None:
@@ -83,7 +83,7 @@ def test_two_hundred_connections_that_say_nothing_stop_nobody_for_long(running: 
     assert running.running.process.poll() is None
     for client in clients:
         client.close()
-    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == before, PATIENCE)
+    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= before, PATIENCE)
     assert running.lives()
 
 
@@ -128,7 +128,7 @@ def test_clients_that_die_at_any_moment_leave_nothing(running: Session) -> None:
         client.send(request("sleep", "984"))
         select.select([client], [], [], (0.0, 0.01, 0.05)[_ % 3])
         client.close()
-    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == before, PATIENCE)
+    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= before, PATIENCE)
     assert running.exec("sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").stdout.count("sleep 984") == 0
 
 
