@@ -104,7 +104,7 @@ class Quota:
         self.keep: Callable[[memoryview], None] | None = None
 
     def take(self, piece: memoryview) -> None:
-        """This was read."""
+        """So much was read."""
         self.left -= len(piece)
         if self.keep is not None:
             self.keep(piece)

@@ -21,7 +21,7 @@ def test_a_running_session_shows_what_it_uses(installed: Installed, tmp_path: Pa
         running.ready()
         (found,) = json.loads(jail.call("sessions", "--json").stdout)
         assert found["state"] == "running"
-        assert found["processes"] == 4, "supervisor, keeper, process 1, command"
+        assert found["processes"] >= 4, "supervisor, keeper, process 1, command"
         assert 0.3 <= found["cpu_s"] < 60
         assert 200 << 20 < found["memory_bytes"] < 600 << 20
         line = jail.call("sessions").stdout.splitlines()[1]
