@@ -1,9 +1,9 @@
 """`jail stop`: SIGTERM, then SIGKILL; whoever does not answer is stopped all the same, and nobody else is."""
 
+import fcntl
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from support.answers import new_jail
 from support.installed import Installed
 from support.jails import PATIENCE, Jail, survivors
 from support.joining import Session, session
+from support.running import until
 
 
 @pytest.fixture
@@ -126,11 +127,21 @@ def test_wrong_calls_are_told(fresh: Jail) -> None:
 
 def test_a_run_that_is_only_delivering_its_output_ends_too(fresh: Jail) -> None:
     """Its command has ended, and the reader of its output does not read."""
-    process = fresh.popen(
-        "sh", "-c", "head -c 300000 /dev/zero", stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    time.sleep(1.0)
-    assert process.poll() is None
-    done = fresh.call("stop", "last", "--time", "0.5s")
-    assert done.returncode == 0, done.stderr
-    process.communicate(timeout=PATIENCE)
+    read, write = os.pipe()
+    os.write(write, b"x" * fcntl.fcntl(write, fcntl.F_GETPIPE_SZ))
+    process = fresh.popen("head", "-c", "2971", "/dev/zero", stdout=write, stderr=subprocess.DEVNULL)
+    try:
+        mark = "head\0-c\x002971\0/dev/zero\0"
+        assert until(lambda: _wrote(fresh, "running") and survivors(mark) == [process.pid], 60)
+        done = fresh.call("stop", "last", "--time", "0.5s")
+        assert done.returncode == 0, done.stderr
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(read)
+        os.close(write)
+
+
+def _wrote(jail: Jail, kind: str) -> bool:
+    return any(kind in path.read_text() for path in jail.home.rglob("ledger.jsonl"))
