@@ -17,7 +17,8 @@ import stat
 import sys
 import termios
 
-from jail.launch.relay import CHUNK, PAGE, Relay, caller_source, inner_end
+from jail.launch.ends import caller_source, inner_end
+from jail.launch.relay import CHUNK, PAGE, Relay
 from jail.launch.tty import line_mode
 from jail.light import Protocol
 

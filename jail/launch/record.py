@@ -155,6 +155,14 @@ class Record:
         """More was taken away than the session may keep; asking reads the folder where it lies."""
         return self.keeps and self._held.full(self._kept)
 
+    def escapes(self, dropped: dict[str, int]) -> None:
+        """Escape sequences were kept from the terminal: how many of each kind."""
+        from jail.launch.sequences import told  # loaded already: it is what dropped them
+
+        text = told(dropped, self._plan.terminal)
+        self.ledger.append("note", text=text)
+        self._tell(text)
+
     def take_away(self) -> bool:
         """Move away what appeared under a protected name; its digest follows at the end, when nobody can
         write to it any more. True when names came or went: protected mounts should be looked at.

@@ -8,13 +8,8 @@ one poll loop. Who writes when:
     command -- inner pipe --> Relay: reads, writes all that it read, only then reads again --> caller's fd
     caller's fd -- looked at, not taken --> Feed (feed.py) -- inner pipe --> command; what it read is taken
     caller's terminal <--> Terminal (terminal.py): a relay each way <--> master of the inner pty
-
-The caller's fds are open file descriptions that others share, so O_NONBLOCK is never set on them: it would
-surface in the caller's shell. Pipes and terminals are opened once more, privately; sockets have MSG_DONTWAIT;
-a file is always ready, and a disk that hangs holds us as it would hold the command.
 """
 
-import _socket  # the C part alone: socket imports enum and selectors
 import errno
 import fcntl
 import os
@@ -22,12 +17,15 @@ import select
 import stat
 import time
 
+from jail.launch.ends import End, caller_sink, inner_end
 from jail.light import Callable, Final, NamedTuple, Protocol, Sequence
 
 CHUNK: Final = 65536
 """Most bytes that a relay holds: the default size of a pipe (pipe(7)), so that one read can empty it."""
 PAGE: Final = os.sysconf("SC_PAGESIZE")
 """One slot of a pipe: a pipe that polls as writable takes this much at once (pipe(7))."""
+BURST: Final = 4 * CHUNK
+"""Most bytes that are copied before the poll loop looks at its other fds: some milliseconds of work."""
 RECHECK: Final = 0.25
 """Seconds until a terminal that is somebody else's is asked again; no event tells when it comes back."""
 
@@ -115,26 +113,31 @@ class Quota:
         return self.left < 0
 
 
-class End(NamedTuple):
-    """One end of a relay: `ours` is closed by us; `polled` says that a write before poll(2) allows it could
-    block.
-    """
+class Edit(Protocol):
+    """What changes the bytes on their way (escapes.Filter), or looks at them (answers.Answers)."""
 
-    fd: int
-    ours: bool
-    polled: bool
-    write: Callable[[int, memoryview], int] = os.write
+    def feed(self, data: bytes) -> bytes:
+        """What goes out now for `data`; what is kept back comes with later bytes, or never."""
+
+    def finish(self) -> bytes:
+        """What goes out at the end."""
+
+
+_NOTHING: Final[dict[str, int]] = {}
 
 
 class Relay:
-    """Copies one way, at most one read and one write for an event, and holds at most CHUNK bytes.
+    """Copies one way, at most BURST bytes for an event, and holds at most CHUNK bytes.
 
-    `deliver`: whether what is left goes out after the command's end. `reopens`: the source is the master
-    of a pty, whose slaves may all be closed (EIO) and be opened again; closing it then would be SIGHUP
-    for a command that has only closed its streams, as each does just before it exits. `gate`: whether the
-    source may be read now; `quota`: how much of it at most. `error`: why the sink failed (ENOSPC, EIO,
-    …). A reader that went away (EPIPE) is not an error: the source is closed, and the writer inside gets
-    SIGPIPE as it would without us. Our own SIGPIPE is ignored by Python.
+    A pty gives a page for a read at most: small pieces are gathered until CHUNK, or until there is no more.
+
+    `deliver`: whether what is left goes out after the command's end. `reopens`: the source is the master of a
+    pty, whose slaves may all be closed (EIO) and be opened again; closing it then would be SIGHUP for a
+    command that has only closed its streams, as each does just before it exits. `gate`: whether the source
+    may be read now; `quota`: how much of it at most. `edit`: through which the bytes go. `moved`: bytes that were read from the source.
+    `error`: why the sink failed (ENOSPC, EIO, …). A reader that went away (EPIPE) is not an
+    error: the source is closed, and the writer inside gets SIGPIPE as it would without us. Our own SIGPIPE is
+    ignored by Python.
     """
 
     def __init__(
@@ -146,15 +149,29 @@ class Relay:
         reopens: bool = False,
         gate: Callable[[], bool] | None = None,
         quota: Quota | None = None,
+        edit: Edit | None = None,
     ) -> None:
         self.closed = False
+        self.moved = 0
         self.error: OSError | None = None
         self.timeout: float | None = None
         self._source, self._sink = source, sink
-        self._deliver, self._reopens, self._gate, self._quota = deliver, reopens, gate, quota
+        self._deliver, self._reopens, self._gate = deliver, reopens, gate
+        self._quota, self._edit = quota, edit
         self._held = memoryview(b"")
+        self._gathers = deliver and gate is None  # else the rest may be for another reader
         self._last = False  # the source holds all that will ever come
+        self._ended = False  # the source has nothing left
         self._hung = False  # no slave is open: POLLHUP would come back at once
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many escape sequences of each kind were not passed."""
+        return getattr(self._edit, "dropped", _NOTHING)
+
+    @property
+    def _spent(self) -> bool:
+        return self._quota is not None and self._quota.spent
 
     def interests(self) -> list[tuple[int, int]]:
         """(fd, poll mask) pairs to wait for now; none when closed, or while the gate is shut (`timeout` is
@@ -165,7 +182,7 @@ class Relay:
             return []
         if self._held:
             return [(self._sink.fd, select.POLLOUT)]
-        if self._quota is not None and self._quota.spent:
+        if self._spent:
             return []
         if self._hung or (self._gate is not None and not self._gate()):
             self._hung = False
@@ -180,6 +197,8 @@ class Relay:
         if self._held:
             if fd == self._sink.fd:
                 self._write()
+                if self._last and not self._held and not self.closed:
+                    self._read()
         elif fd == self._source.fd and (self._gate is None or self._gate()):
             self._read()
 
@@ -202,31 +221,57 @@ class Relay:
                 os.close(end.fd)
 
     def _read(self) -> None:
-        if self._quota is not None and self._quota.spent:
+        """Copy until there is no more for now, the sink is full, or BURST."""
+        stop = self.moved + BURST
+        while self._take():
+            if self._held and not self._sink.polled:
+                self._write()
+            if self.closed or self._held or (self.moved >= stop and not self._last):
+                return
+
+    def _take(self) -> bool:
+        """Hold what can be read now, edited; False when there was nothing, and after the end."""
+        if self._spent:
             if self._last:
                 self.close()  # what is left inside is past the limit
-            return
+            return False
+        pieces: list[bytes] = []
+        room = CHUNK if self._deliver else PAGE
+        while room > 0:
+            data = self._read_once(room)
+            if not data:
+                break
+            pieces.append(data)
+            room -= len(data)
+            if not self._gathers or self._spent:
+                break
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.moved += len(data)
+        if self._edit is not None:
+            data = self._edit.feed(data) + (self._edit.finish() if self._ended else b"")
+        self._held = memoryview(data)
+        if self._ended and not data:
+            self.close()
+        return bool(pieces) or (self._ended and not self.closed)
+
+    def _read_once(self, room: int) -> bytes:
+        """b"" when there is nothing now (`_hung` or not), or never again (`_ended`)."""
         try:
-            data = os.read(self._source.fd, CHUNK if self._deliver else PAGE)
+            data = os.read(self._source.fd, room)
         except BlockingIOError:
-            if not self._last:
-                return
-            data = b""
+            self._ended = self._last
+            return b""
         except OSError as failure:
             # EIO: the last slave of a pty closed, or a terminal hung up (n_tty_read).
             if failure.errno == errno.EIO and self._reopens and not self._last:
                 self._hung = True
-                return
+                return b""
             self.error = None if failure.errno == errno.EIO else failure
             data = b""
-        if not data:
-            self.close()
-            return
-        self._held = memoryview(data)
+        self._ended = not data
         if self._quota is not None:
-            self._quota.take(self._held)
-        if not self._sink.polled:
-            self._write()
+            self._quota.take(memoryview(data))
+        return data
 
     def _write(self) -> None:
         piece = self._held[:PAGE] if self._sink.polled else self._held
@@ -239,43 +284,20 @@ class Relay:
                 self.error = failure
             self.close()
             return
-        if self._last and not self._held:
-            self._read()
+        if self._ended and not self._held:
+            self.close()
 
 
-def outward(inner_read: int, fd: int, quota: Quota | None = None) -> Relay:
+def outward(inner_read: int, fd: int, quota: Quota | None = None, *, allowed: tuple[str, ...] = ()) -> Relay:
     """A relay from the read end of an inner pipe, which becomes ours, to the caller's `fd` (stdout or
-    stderr).
+    stderr). A terminal gets no escape sequence but what `allowed` (words of the policy) lets through.
     """
-    return Relay(inner_end(inner_read), caller_sink(fd), quota=quota)
+    edit = None
+    if os.isatty(fd):
+        from jail.launch.escapes import Filter
 
-
-def inner_end(fd: int) -> End:
-    """An end of a pipe or pty of ours, made non-blocking."""
-    os.set_blocking(fd, False)
-    return End(fd, ours=True, polled=False)
-
-
-def caller_source(fd: int) -> End:
-    """A terminal or device of the caller as a source, opened once more where that is possible."""
-    private = _reopened(fd, os.O_RDONLY)
-    return End(fd, ours=False, polled=True) if private < 0 else End(private, ours=True, polled=False)
-
-
-def caller_sink(fd: int) -> End:
-    """The caller's stdout or stderr as a sink.
-
-    A file is written through the caller's own fd, which keeps its offset and O_APPEND. Where a pipe or
-    terminal cannot be opened again (another owner, TIOCEXCL), a page is written after each POLLOUT; with a
-    second writer on the same pipe that may wait until the pipe's reader goes on.
-    """
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
-        return End(fd, ours=False, polled=False)
-    if stat.S_ISSOCK(mode):
-        return End(fd, ours=False, polled=False, write=_send)
-    private = _reopened(fd, os.O_WRONLY) if stat.S_ISFIFO(mode) or os.isatty(fd) else -1
-    return End(fd, ours=False, polled=True) if private < 0 else End(private, ours=True, polled=False)
+        edit = Filter(allowed, asks=False)
+    return Relay(inner_end(inner_read), caller_sink(fd), quota=quota, edit=edit)
 
 
 def drain(parts: Sequence[Part], deadline: float | None) -> bool:
@@ -300,24 +322,6 @@ def drain(parts: Sequence[Part], deadline: float | None) -> bool:
     for part in waiting:
         part.close()
     return not waiting
-
-
-def _reopened(fd: int, mode: int) -> int:
-    """The pipe or device behind `fd` as an open file description of our own, non-blocking; -1 where it cannot
-    be had.
-    """
-    try:
-        return os.open(f"/proc/self/fd/{fd}", mode | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return -1
-
-
-def _send(fd: int, data: memoryview) -> int:
-    end = _socket.socket(fileno=fd)
-    try:
-        return end.send(data, _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL)
-    finally:
-        end.detach()
 
 
 def _kind(fd: int) -> str:

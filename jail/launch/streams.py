@@ -25,6 +25,7 @@ class Streams:
     def __init__(self, plan: Plan) -> None:
         self._ids = (plan.uid, plan.gid)
         self.quota = relay.Quota(dict(plan.limits)["output_bytes"])
+        self._allowed = plan.terminal
         self._plan = relay.plan_stdio()
         self._stdin: tuple[int, int] | None = None
         self._outputs: list[tuple[int, int, int]] = []
@@ -32,6 +33,7 @@ class Streams:
         self._kept: Kept | None = None
         self._kept_in: tuple[str, Callable[[str], None]]
         self._delivering = False
+        self._shown: list[relay.Relay] = []
         self._terminal: Terminal | None = None
         self._guard: Guard | None = None
         self.inner = (self._first(), self._output(1, self._plan.stdout), self._third())
@@ -74,7 +76,8 @@ class Streams:
         """The keeper has its copies: close what is the command's here, and make the parts that copy."""
         for number, ours, theirs in self._outputs:
             os.close(theirs)
-            self.parts.append(relay.outward(ours, number, self.quota))
+            self._shown.append(relay.outward(ours, number, self.quota, allowed=self._allowed))
+        self.parts += self._shown
         if self._stdin is not None:
             from jail.launch import feed
 
@@ -85,7 +88,9 @@ class Streams:
         from jail.launch import terminal
 
         keyboard = 0 if self._plan.stdin == relay.TERMINAL else None
-        self._terminal = terminal.Terminal(keyboard, self._screen(), master, self._guard, self.quota)
+        self._terminal = terminal.Terminal(
+            keyboard, self._screen(), master, self._guard, self.quota, allowed=self._allowed
+        )
         self.parts.append(self._terminal)
 
     def keep_in(self, folder: str, note: Callable[[str], None]) -> None:
@@ -113,6 +118,11 @@ class Streams:
         if self._terminal is not None:
             self._terminal.resized()
 
+    def suspend(self) -> None:
+        """We are about to be stopped: give the terminal back. `enter` takes it again."""
+        if self._terminal is not None:
+            self._terminal.restore()
+
     def deliver(self, deadline: float | None) -> bool:
         """Everything inside is dead: what is left in the pipes goes out, at most until `deadline` (monotonic
         seconds); whether all of it did.
@@ -133,6 +143,17 @@ class Streams:
         if self._guard is not None:
             self._guard.release()
             self._guard = None
+
+    def dropped(self) -> dict[str, int]:
+        """How many escape sequences of each kind (launch/sequences.py) did not get to a terminal."""
+        found: dict[str, int] = {}
+        counts = [part.dropped for part in self._shown]
+        if self._terminal is not None:
+            counts.append(self._terminal.dropped)
+        for each in counts:
+            for kind, count in each.items():
+                found[kind] = found.get(kind, 0) + count
+        return found
 
     def problem(self) -> str:
         """Why output was lost, "" when none was."""

@@ -17,11 +17,17 @@ import fcntl
 import os
 import select
 import termios
+import time
 
 from jail.kernel.files import close_all_but
 from jail.launch import tty
-from jail.launch.relay import RECHECK, Quota, Relay, caller_sink, caller_source, inner_end
-from jail.light import Any, Final, NamedTuple, signal, suppress
+from jail.launch.ends import caller_sink, caller_source, inner_end
+from jail.launch.relay import PAGE, RECHECK, Quota, Relay
+from jail.light import TYPE_CHECKING, Any, Final, Iterable, NamedTuple, signal, suppress
+
+if TYPE_CHECKING:
+    from jail.launch.answers import Answers
+    from jail.launch.escapes import Filter
 
 GUARD_WAIT: Final = 2
 """Whole seconds (alarm(2)) that the guard may take to put the terminal back; then it ends all the same."""
@@ -110,7 +116,8 @@ class Terminal:
     `keyboard`: the caller's stdin, or None to relay output only (stdin is no terminal); the terminal then
     stays as it is and ^C reaches the supervisor as SIGINT. `screen`: the caller's stdout, or stderr. `master`
     becomes ours. Make it before the command starts: here the pty gets the terminal's settings (erase key,
-    UTF-8, …) and size. Then `enter`.
+    UTF-8, …) and size. Then `enter`. `allowed`: words of the policy; other escape sequences that reach beyond
+    the window do not get to the terminal (escapes.py).
     """
 
     def __init__(
@@ -120,6 +127,8 @@ class Terminal:
         master: int,
         watch: Guard | None = None,
         quota: Quota | None = None,
+        *,
+        allowed: Iterable[str] = (),
     ) -> None:
         self._keyboard, self._screen, self._master, self._watch = keyboard, screen, master, watch
         self._saved = tty.settings(screen if keyboard is None else keyboard)
@@ -128,11 +137,14 @@ class Terminal:
         if keyboard is None:
             inner[1] &= ~termios.OPOST  # the caller's terminal does it
         termios.tcsetattr(master, termios.TCSANOW, inner)  # of a master: sets its slave (tty_mode_ioctl)
-        self._output = Relay(inner_end(master), caller_sink(screen), reopens=True, quota=quota)
+        self._filter, self._answers = _filters(allowed, asks=keyboard is not None)
+        self._output = Relay(
+            inner_end(master), caller_sink(screen), reopens=True, quota=quota, edit=self._filter
+        )
         self._input: Relay | None = None
         if keyboard is not None:
             copy = fcntl.fcntl(master, fcntl.F_DUPFD_CLOEXEC, 3)
-            self._input = Relay(caller_source(keyboard), inner_end(copy), deliver=False)
+            self._input = Relay(caller_source(keyboard), inner_end(copy), deliver=False, edit=self._answers)
         self.resized()
 
     @property
@@ -145,6 +157,11 @@ class Terminal:
         """Why the terminal could not be written; EIO, a terminal that hung up, is none."""
         failure = self._output.error
         return None if failure is None or failure.errno == errno.EIO else failure
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many escape sequences of each kind did not get to the terminal."""
+        return self._filter.dropped
 
     @property
     def timeout(self) -> float | None:
@@ -164,6 +181,7 @@ class Terminal:
     def ready(self, fd: int, mask: int) -> None:
         """Act on an event of poll(2)."""
         self._output.ready(fd, mask)
+        self._note_questions()
         if self._input is not None and self._raw:
             self._input.ready(fd, mask)
         if self._output.closed:
@@ -181,9 +199,10 @@ class Terminal:
         """Put the terminal back as it was; any number of times. On each way out, and before stopping
         (SIGTSTP).
 
-        `reset` sends RESET too: for a command that was killed and could not clean up. What waits to be read
-        is dropped: it is mostly a late answer of the terminal to a question from inside (cursor position),
-        which the caller's shell would take for typed text; what was typed ahead before is inside already.
+        `reset` sends RESET too: for a command that was killed and could not clean up. An answer of the
+        terminal to a question from inside (cursor position, colours) that is still on its way is waited for,
+        at most ANSWER_WAIT, and what is there to be read is dropped: the caller's shell would take it for
+        typed text. What was typed ahead before is inside already.
         """
         self._wanted = False
         if reset and tty.foreground(self._screen):
@@ -192,6 +211,7 @@ class Terminal:
             return
         if tty.foreground(self._keyboard):
             tty.await_output(self._screen)
+            self._await_answers(self._keyboard)
             tty.apply(self._keyboard, self._saved, flush=True)
         self._raw = False
         self._tell(_SANE)
@@ -241,6 +261,23 @@ class Terminal:
             self._raw = False  # our shell took the terminal and set it for itself
             self._tell(_SANE)
 
+    def _note_questions(self) -> None:
+        if self._filter.asked:
+            self._answers.asked(self._filter.asked, time.monotonic())
+            self._filter.asked.clear()
+
+    def _await_answers(self, keyboard: int) -> None:
+        self._note_questions()
+        source = caller_source(keyboard)
+        poller = select.poll()
+        poller.register(source.fd, select.POLLIN)
+        with suppress(OSError):  # hung up: no answer will come
+            while (rest := self._answers.wait(time.monotonic())) and poller.poll(int(rest * 1000) + 1):
+                if not self._answers.feed(os.read(source.fd, PAGE)):
+                    break
+        if source.ours:
+            os.close(source.fd)
+
     def _send_reset(self) -> None:
         sink = caller_sink(self._screen)
         with suppress(OSError):  # full or gone: nobody sees it
@@ -252,3 +289,11 @@ class Terminal:
     def _tell(self, state: bytes) -> None:
         if self._watch is not None:
             self._watch.tell(state)
+
+
+def _filters(allowed: Iterable[str], *, asks: bool) -> "tuple[Filter, Answers]":
+    """Imported here, while the walls are being built by another process: `re` takes its time."""
+    from jail.launch.answers import Answers
+    from jail.launch.escapes import Filter
+
+    return Filter(allowed, asks=asks), Answers()

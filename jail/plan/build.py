@@ -93,6 +93,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         no_cgroup=facts.no_cgroup,
         landlock=facts.landlock,
         notes=(*trees.notes, *bounds.notes(policy, facts)),
+        terminal=policy.terminal,
     )
     return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
 

@@ -37,7 +37,8 @@ class Plan(NamedTuple):
     `folder`: its working directory; `environment`: the whole of it; `writable`: roots of Landlock's write
     rules; `watched`: absent protected paths; `limits`: name → value; `cgroup`: the folder of the host in
     which a control group is made for all that runs inside, "" and `no_cgroup`, why, where jail itself
-    watches; `notes`: what a person should know.
+    watches; `terminal`: words of policy
+    TERMINAL that the person's terminal obeys; `notes`: what a person should know.
     """
 
     command: tuple[str, ...]
@@ -59,3 +60,4 @@ class Plan(NamedTuple):
     no_cgroup: str
     landlock: int
     notes: tuple[str, ...]
+    terminal: tuple[str, ...] = ()

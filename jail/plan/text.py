@@ -23,6 +23,7 @@ def lines(plan: Plan, accepted: tuple[str, ...]) -> list[str]:
         f"as               uid {plan.uid}, gid {plan.gid}{_idmap(plan)}",
         *_paragraph("writable", list(plan.writable)),
         "network          loopback only",
+        f"terminal         {_terminal(plan)}",
         *_wrapped(f"{'limits':17}", _limits(plan)),
         *_paragraph("variables", [name for name, _ in plan.environment]),
         "",
@@ -153,6 +154,14 @@ def _limits(plan: Plan) -> list[str]:
         f"{size(values['output_bytes'])} printed;",
         f"time {_time(plan.timeout)}",
     ]
+
+
+def _terminal(plan: Plan) -> str:
+    return (
+        f"a pty of its own; escape sequences may set: {', '.join(plan.terminal)}"
+        if plan.terminal
+        else "a pty of its own; escape sequences can set neither title nor clipboard"
+    )
 
 
 def _time(seconds: float) -> str:

@@ -16,12 +16,25 @@ from pathlib import Path
 
 import pytest
 
-from jail.launch import relay
-from jail.launch.relay import CHUNK, NULL, PAGE, PIPE, TERMINAL, Quota, Stdio, drain, outward, plan_stdio
-from support.loops import BOUND, Reader, Writer, digest, run, settle, step
+from jail.launch import ends
+from jail.launch.relay import (
+    BURST,
+    CHUNK,
+    NULL,
+    PAGE,
+    PIPE,
+    TERMINAL,
+    Quota,
+    Stdio,
+    drain,
+    outward,
+    plan_stdio,
+)
+from support.loops import BOUND, Reader, Writer, digest, plain_bytes, run, settle, step
 
 PIPE_SIZE = 65536
 BIG = os.urandom(20 << 20)
+SHOWN = plain_bytes(4 << 20)
 
 
 @pytest.fixture
@@ -68,14 +81,15 @@ def open_fds() -> set[str]:
 
 
 @pytest.mark.parametrize("kind", FAR_AND_NEAR)
-def test_20_mb_go_through_byte_for_byte_and_the_callers_fd_keeps_its_flags(
+def test_all_goes_through_byte_for_byte_and_the_callers_fd_keeps_its_flags(
     kind: str, stack: ExitStack
 ) -> None:
     far, near = FAR_AND_NEAR[kind](stack)
     before = flags(near)
     inner_read, inner_write = pipe(stack)
-    reader = Reader(far, len(BIG))
-    Writer(inner_write, BIG)
+    data = SHOWN if kind == "terminal" else BIG
+    reader = Reader(far, len(data))
+    Writer(inner_write, data)
     part = outward(inner_read, near)
     during = set()
 
@@ -84,7 +98,7 @@ def test_20_mb_go_through_byte_for_byte_and_the_callers_fd_keeps_its_flags(
         return part.closed and not reader.is_alive()
 
     run([part], done)
-    assert reader.digest == digest(BIG)
+    assert reader.digest == digest(data)
     assert part.error is None
     assert during == {before}
     assert not before & os.O_NONBLOCK
@@ -129,15 +143,15 @@ def test_past_its_quota_a_relay_reads_nothing_more_and_delivers_what_it_read(
 def test_a_sink_that_cannot_be_opened_again_gets_pages_after_poll(
     kind: str, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "_reopened", lambda *_: -1)
+    monkeypatch.setattr(ends, "_reopened", lambda *_: -1)
     far, near = FAR_AND_NEAR[kind](stack)
     before = flags(near)
     inner_read, inner_write = pipe(stack)
     part = outward(inner_read, near)
-    reader = Reader(far, len(BIG))
-    Writer(inner_write, BIG)
+    reader = Reader(far, len(SHOWN))
+    Writer(inner_write, SHOWN)
     run([part], lambda: part.closed and not reader.is_alive())
-    assert reader.digest == digest(BIG)
+    assert reader.digest == digest(SHOWN)
     assert flags(near) == before
 
 
@@ -150,7 +164,7 @@ def test_a_reader_that_stops_stops_the_writer_and_nothing_blocks_or_grows(
     *, kind: str, polled: bool, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if polled:
-        monkeypatch.setattr(relay, "_reopened", lambda *_: -1)
+        monkeypatch.setattr(ends, "_reopened", lambda *_: -1)
     far, near = FAR_AND_NEAR[kind](stack)
     inner_read, inner_write = pipe(stack)
     os.set_blocking(inner_write, False)
@@ -158,7 +172,7 @@ def test_a_reader_that_stops_stops_the_writer_and_nothing_blocks_or_grows(
     sent = 0
     for _ in range(10_000):
         try:
-            sent += os.write(inner_write, BIG[sent : sent + CHUNK])
+            sent += os.write(inner_write, SHOWN[sent : sent + CHUNK])
         except BlockingIOError:
             if not step([part], 0):
                 break
@@ -169,7 +183,7 @@ def test_a_reader_that_stops_stops_the_writer_and_nothing_blocks_or_grows(
     os.close(inner_write)
     reader = Reader(far, sent)
     run([part], lambda: part.closed and not reader.is_alive())
-    assert reader.digest == digest(BIG[:sent])
+    assert reader.digest == digest(SHOWN[:sent])
 
 
 def socket_buffer() -> int:
@@ -178,16 +192,16 @@ def socket_buffer() -> int:
         return one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
 
 
-def test_a_flood_moves_at_most_one_chunk_for_an_event_so_that_it_cannot_starve_the_loop(
+def test_a_flood_moves_at_most_one_burst_for_an_event_so_that_it_cannot_starve_the_loop(
     tmp_path: Path, stack: ExitStack
 ) -> None:
     (near,) = closed_later(stack, os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT))
     inner_read, inner_write = pipe(stack)
-    fcntl.fcntl(inner_write, fcntl.F_SETPIPE_SZ, 4 * CHUNK)
-    os.write(inner_write, bytes(4 * CHUNK))
+    fcntl.fcntl(inner_write, fcntl.F_SETPIPE_SZ, 2 * BURST)
+    os.write(inner_write, bytes(2 * BURST))
     part = outward(inner_read, near)
     step([part], 0)
-    assert 0 < (tmp_path / "out").stat().st_size <= CHUNK
+    assert 0 < (tmp_path / "out").stat().st_size <= BURST
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])

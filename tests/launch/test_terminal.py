@@ -25,11 +25,12 @@ import jail
 from jail.launch import tty
 from jail.launch.relay import RECHECK, Quota, drain
 from jail.launch.terminal import Terminal
-from support.loops import BOUND, Reader, Writer, digest, run, settle
+from support.loops import BOUND, Reader, Writer, digest, plain_bytes, run, settle
 
 IUTF8 = 0o40000
 """Of asm-generic/termbits.h; the module has no name for it."""
 BIG = os.urandom(20 << 20)
+SHOWN = plain_bytes(12 << 20)
 
 SUPERVISOR = r'''
 """A supervisor in small: guard, pty, Terminal, poll loop. Arguments: what to do, the command inside."""
@@ -220,17 +221,17 @@ class Running:
         assert fcntl.fcntl(self.slave, fcntl.F_GETFL) == self.flags
 
 
-def test_20_mb_come_out_byte_for_byte(stack: ExitStack) -> None:
+def test_16_mb_come_out_byte_for_byte(stack: ExitStack) -> None:
     screen, slave = ptys(stack)
     master, inner = pty.openpty()
     part = Terminal(slave, slave, master)
     standard_tty.setraw(inner)
-    reader = Reader(screen, len(BIG))
+    reader = Reader(screen, len(SHOWN))
     with part:
-        Writer(inner, BIG)
+        Writer(inner, SHOWN)
         run([part], lambda: not reader.is_alive())
         assert drain([part], None)
-    assert reader.digest == digest(BIG)
+    assert reader.digest == digest(SHOWN)
     assert not fcntl.fcntl(slave, fcntl.F_GETFL) & os.O_NONBLOCK
 
 

@@ -17,6 +17,12 @@ BOUND = 60.0
 """Seconds after which a test has failed; far above what any of them takes."""
 
 
+def plain_bytes(size: int) -> bytes:
+    """Some `size` bytes that a terminal may be shown: all of ASCII but ESC and ENQ, and characters of two bytes."""
+    kept = os.urandom(size).translate(None, bytes((0x05, 0x1B, *range(0x80, 0xA0))))
+    return kept.decode("latin-1").encode()
+
+
 def step(parts: Sequence[Part], wait: int) -> bool:
     """One poll of at most `wait` ms; False when nothing happened."""
     owners = {fd: (part, mask) for part in parts for fd, mask in part.interests()}
