@@ -29,6 +29,7 @@ OUTER_PARENT: Final = 0
 NAME: Final = "jail-init"
 TO_GROUP: Final = "group"
 TO_PROCESS: Final = "process"
+TO_ALL: Final = "all"
 HANG_UP: Final = "hang up"
 KILL: Final = "kill"
 JOIN: Final = "join"
@@ -90,6 +91,9 @@ class Inside:
 
     def _to_process(self, who: int, number: int) -> None:
         os.kill(self._pid(who), number)
+
+    def _to_all(self, who: int, number: int) -> None:  # noqa: ARG002 - functions of one table have one signature
+        os.kill(-1, number)  # all but ourselves (kill(2))
 
     def _hang_up(self, who: int) -> None:
         """As a terminal that is gone does it; a stopped process has to go on to hear of it."""
@@ -166,6 +170,7 @@ class Inside:
 SIGNALS: Final[dict[str, Callable[..., None]]] = {
     TO_GROUP: Inside._to_group,
     TO_PROCESS: Inside._to_process,
+    TO_ALL: Inside._to_all,
     HANG_UP: Inside._hang_up,
     KILL: Inside._kill,
 }

@@ -134,10 +134,10 @@ class Relay:
     `deliver`: whether what is left goes out after the command's end. `reopens`: the source is the master of a
     pty, whose slaves may all be closed (EIO) and be opened again; closing it then would be SIGHUP for a
     command that has only closed its streams, as each does just before it exits. `gate`: whether the source
-    may be read now; `quota`: how much of it at most. `edit`: through which the bytes go. `moved`: bytes that were read from the source.
-    `error`: why the sink failed (ENOSPC, EIO, …). A reader that went away (EPIPE) is not an
-    error: the source is closed, and the writer inside gets SIGPIPE as it would without us. Our own SIGPIPE is
-    ignored by Python.
+    may be read now; `quota`: how much of it at most. `edit`: through which the bytes go. `moved`: bytes that
+    were read from the source. `error`: why the sink failed (ENOSPC, EIO, …). A reader that went away (EPIPE)
+    is not an error: the source is closed, and the writer inside gets SIGPIPE as it would without us. Our own
+    SIGPIPE is ignored by Python.
     """
 
     def __init__(

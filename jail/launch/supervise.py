@@ -35,6 +35,7 @@ from jail.launch.limits import Limits
 from jail.launch.outcome import Outcome
 from jail.launch.processes import Processes
 from jail.launch.streams import Streams
+from jail.launch.suspend import resume, suspend
 from jail.light import TYPE_CHECKING, Callable, Final, signal
 from jail.plan.steps import Plan
 
@@ -49,11 +50,11 @@ FOR_GROUP: Final = (
     signal.SIGINT,
     signal.SIGQUIT,
     signal.SIGHUP,
-    signal.SIGCONT,
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
 FOR_PROCESS: Final = (signal.SIGTERM,)
+FOR_US: Final = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT)
 """A terminal signals a group (termios(3)), kill(1) one process; each is passed on as it would have come."""
 ENDING: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 
@@ -104,7 +105,7 @@ class Supervisor:
 
     def _catch_signals(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        for number in (*FOR_GROUP, *FOR_PROCESS, signal.SIGWINCH):
+        for number in (*FOR_GROUP, *FOR_PROCESS, *FOR_US):
             # What the caller had ignored (nohup, a background job) stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _only_wake)
@@ -241,6 +242,9 @@ class Supervisor:
     def _signalled(self, number: int) -> None:
         if number == signal.SIGWINCH:
             self._streams.resized()
+        elif number in FOR_US:
+            if self._running:
+                (suspend if number == signal.SIGTSTP else resume)(self._streams, self._processes)
         elif self._running:
             self._told_to_end = self._told_to_end or number in ENDING
             self._processes.order(init.TO_PROCESS if number in FOR_PROCESS else init.TO_GROUP, number)
@@ -257,6 +261,8 @@ class Supervisor:
         self._hear_last_words()
         signal.set_wakeup_fd(-1)
         self._deliver()
+        if self.record is not None and (dropped := self._streams.dropped()):
+            self.record.escapes(dropped)
         self._streams.restore(killed=found is None or found.signal != 0 or self._limits.hit is not None)
         if self.record is not None:
             self.record.say()
