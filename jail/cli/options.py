@@ -1,4 +1,4 @@
-"""The one table of the options of `run` and `plan`: click and the plain parser are both made from it, and a
+"""The one table of the options of `run`, `plan` and `shell`: click and the plain parser are both made from it, and a
 test holds them equal.
 """
 
@@ -13,7 +13,7 @@ class Option(NamedTuple):
     name: str
     metavar: str
     help: str
-    commands: tuple[str, ...] = ("run", "plan")
+    commands: tuple[str, ...] = ("run", "plan", "shell")
     many: bool = False
 
     @property
@@ -30,6 +30,6 @@ OPTIONS: Final = (
     Option("hide", "PATH", "Make PATH absent inside.", many=True),
     Option("env", "NAME[=VALUE]", "Hand on an environment variable, or set it.", many=True),
     Option("timeout", "TIME", "End the command after TIME: 90s, 45m, 12h; 0 is never."),
-    Option("status_file", "FILE", "Write how it ended to FILE, as JSON.", ("run",)),
+    Option("status_file", "FILE", "Write how it ended to FILE, as JSON.", ("run", "shell")),
     Option("json", "", "Print the plan as JSON.", ("plan",)),
 )

@@ -4,6 +4,7 @@ from typing import Final
 
 COMMANDS: Final = {
     "run": "Run a command inside the walls.",
+    "shell": "Open your shell inside the walls.",
     "exec": "Run one more command in a session that runs.",
     "plan": "Print what `run` would do.",
     "doctor": "Say what this host can give, and how to mend the rest.",

@@ -38,6 +38,7 @@ def environment(policy: Policy, facts: Facts, path: str) -> tuple[tuple[str, str
         LOGNAME=facts.user,
         SHELL=facts.shell,
         PWD=facts.folder,
+        JAIL="1",
         GIT_CONFIG_SYSTEM="/etc/gitconfig",
     )
     values["PATH"] = dict(policy.set_values).get("PATH", path)

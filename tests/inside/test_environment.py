@@ -61,7 +61,7 @@ WITHHELD = {
 }
 """Not on it: secrets, what leads to sockets, what makes programs load or run things, and the unknown."""
 
-ALWAYS = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "GIT_CONFIG_SYSTEM", "LANG"}
+ALWAYS = {"JAIL", "HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "GIT_CONFIG_SYSTEM", "LANG"}
 
 LOOK = r"""
 import grp, json, locale, os, pwd, resource, socket, stat, subprocess, sys, time

@@ -94,6 +94,7 @@ def test_the_environment_is_an_allow_list() -> None:
         "LOGNAME": "ada",
         "PATH": "/usr/bin:/bin",
         "PWD": f"{WORKSPACE}/notes",
+        "JAIL": "1",
         "SHELL": "/bin/bash",
         "TERM": "xterm",
         "USER": "ada",
