@@ -1,5 +1,5 @@
-"""The one table of the options of `run`, `plan` and `shell`: click and the plain parser are both made from it, and a
-test holds them equal.
+"""The one table of the options of `run`, `plan` and `shell`: click and the plain parser are both made from
+it, and a test holds them equal.
 """
 
 from jail.light import Final, NamedTuple

@@ -159,7 +159,7 @@ class Relay:
         self._deliver, self._reopens, self._gate = deliver, reopens, gate
         self._quota, self._edit = quota, edit
         self._held = memoryview(b"")
-        self._gathers = deliver and gate is None  # else the rest may be for another reader
+        self._gathers = deliver and gate is None
         self._last = False  # the source holds all that will ever come
         self._ended = False  # the source has nothing left
         self._hung = False  # no slave is open: POLLHUP would come back at once
@@ -228,6 +228,8 @@ class Relay:
                 self._write()
             if self.closed or self._held or (self.moved >= stop and not self._last):
                 return
+            if not self._gathers:
+                return  # one read for an event: the source may block, and the rest may be for another reader
 
     def _take(self) -> bool:
         """Hold what can be read now, edited; False when there was nothing, and after the end."""

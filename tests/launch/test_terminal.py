@@ -22,7 +22,7 @@ import pexpect
 import pytest
 
 import jail
-from jail.launch import tty
+from jail.launch import ends, tty
 from jail.launch.relay import RECHECK, Quota, drain
 from jail.launch.terminal import Terminal
 from support.loops import BOUND, Reader, Writer, digest, plain_bytes, run, settle
@@ -264,6 +264,20 @@ def test_20_mb_go_in_byte_for_byte(stack: ExitStack) -> None:
         Writer(screen, BIG, close=False)
         run([part], lambda: not reader.is_alive())
     assert reader.digest == digest(BIG)
+
+
+def test_a_terminal_that_cannot_be_opened_again_is_read_after_poll_alone(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ends, "_reopened", lambda *_: -1)
+    screen, slave = ptys(stack)
+    master, inner = ptys(stack)
+    with Terminal(slave, slave, os.dup(master)) as part:
+        standard_tty.setraw(inner)
+        for word in (b"one", b"two"):
+            os.write(screen, word)
+            settle(part)  # would block
+            assert os.read(inner, 100) == word
 
 
 def test_the_last_output_is_not_lost(stack: ExitStack) -> None:
