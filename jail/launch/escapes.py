@@ -47,15 +47,8 @@ GROUND: Final = "ground"
 STRING: Final = "string"
 OVERLONG: Final = "overlong"
 
-_REPLACEMENT: Final = "\ufffd".encode()
-_WELL_FORMED: Final = (
-    rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|"
-    rb"\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|"
-    rb"\xf4[\x80-\x8f][\x80-\xbf]{2}"
-)
-"""Unicode, table 3-7."""
-_STRAY: Final = re.compile(rb"((?:" + _WELL_FORMED + rb")++)|[\x90\x98\x9a\x9b\x9d-\x9f]")
-_ENCODED: Final = re.compile(rb"(?!)()|\xc2[\x90\x98\x9a\x9b\x9d-\x9f]")
+_EIGHT_BIT: Final = re.compile("[\x90\x98\x9a\x9b\x9d-\x9f\udc90\udc98\udc9a\udc9b\udc9d-\udc9f]")
+"""DCS, SOS, DECID, CSI, OSC, PM, APC: as a character, and as a byte that belongs to none (PEP 383)."""
 _CUT: Final = re.compile(
     rb"(?:[\xc2-\xf4]|\xe0[\xa0-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]|\xed[\x80-\x9f]|"
     rb"\xf0[\x90-\xbf][\x80-\xbf]?|[\xf1-\xf3][\x80-\xbf]{1,2}|\xf4[\x80-\x8f][\x80-\xbf]?)\Z"
@@ -120,7 +113,7 @@ class Filter:
             self._drop(self._kind())
         rest, self._character = self._character, b""
         self._held, self._state, self._text = b"", GROUND, []
-        return self._replaced(_STRAY, rest)
+        return self._replaced(rest)
 
     def _drop(self, kind: str, count: int = 1) -> None:
         self.dropped[kind] = self.dropped.get(kind, 0) + count
@@ -143,17 +136,15 @@ class Filter:
         try:
             data.decode()
         except UnicodeDecodeError:
-            data = self._replaced(_STRAY, data)
-        return self._replaced(_ENCODED, data) if b"\xc2" in data else data
+            return self._replaced(data)
+        return self._replaced(data) if b"\xc2" in data else data
 
-    def _replaced(self, pattern: "re.Pattern[bytes]", data: bytes) -> bytes:
-        def replacement(found: "re.Match[bytes]") -> bytes:
-            if found.lastindex:
-                return found[0]
-            self._drop(OTHER)
-            return _REPLACEMENT
-
-        return pattern.sub(replacement, data)
+    def _replaced(self, data: bytes) -> bytes:
+        text, count = _EIGHT_BIT.subn("\ufffd", data.decode("utf-8", "surrogateescape"))
+        if not count:
+            return data
+        self._drop(OTHER, count)
+        return text.encode("utf-8", "surrogateescape")
 
     def _ground(self, data: bytes, at: int, shown: list[bytes]) -> int:
         begun = at

@@ -275,6 +275,8 @@ class Supervisor:
         for number in ENDING:
             if signal.getsignal(number) is _only_wake:
                 signal.signal(number, _enough)
+        if signal.getsignal(signal.SIGTSTP) is _only_wake:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)  # ^Z in the pager stops the whole pipeline
         try:
             if not self._streams.deliver(time.monotonic() + DELIVERY if hurry else None):
                 self._note = self._note or "output was lost: nobody read it"

@@ -417,6 +417,22 @@ def test_stopped_by_the_callers_shell_it_freezes_and_with_fg_it_goes_on_raw(
     assert outer.settings() == before
 
 
+def test_a_pipeline_stops_as_a_whole_while_the_command_runs_and_when_only_its_output_is_left(
+    outer: Person,
+) -> None:
+    for program in ("echo; sleep 600", "head -c 100000 /dev/zero"):
+        outer.type(f"$JAIL run -- sh -c '{program}' | (head -c 1; echo rea''dy; exec sleep 600)\r")
+        outer.see("ready")
+        supervisor = min(children(outer.screen.pid))
+        if "zero" in program:
+            wait_for(lambda supervisor=supervisor: not any(map(children, children(supervisor))))
+        outer.type("\x1a")
+        stopped(outer)
+        outer.do("kill -9 %1", OUTSIDE)
+        wait_for(lambda: children(outer.screen.pid) == [])
+        outer.do("echo wor''ks", "works", OUTSIDE)
+
+
 def test_stopped_and_then_killed_it_leaves_a_terminal_that_works_and_nothing_running(outer: Person) -> None:
     before = outer.settings()
     for name in ("TERM", "KILL"):
