@@ -52,6 +52,8 @@ class _Client:
         self._command = command
         self._stdio = stdio
         self._parts: list[relay.Part] = []
+        self._filtered: list[relay.Filtered] = []
+        self._allowed: tuple[str, ...] = ()
         self._terminal: Terminal | None = None
         self._guard: Guard | None = None
         self._code: int | None = None
@@ -119,6 +121,7 @@ class _Client:
         tag, values, fds = message
         if tag == "offered":
             names: tuple[str, ...] = values[0]  # type: ignore[assignment]  # from our own supervisor
+            self._allowed = values[1]  # type: ignore[assignment]  # as above
             self._connect(dict(zip(names, fds, strict=True)))
         elif tag == "exit":
             self._exited(values)
@@ -138,7 +141,9 @@ class _Client:
         """The outer ends are here: connect them with the caller's streams, then let the command start."""
         for number, name in ((1, "stdout"), (2, "stderr")):
             if name in ends:
-                self._parts.append(relay.outward(ends[name], number))
+                shown = relay.outward(ends[name], number, allowed=self._allowed)
+                self._parts.append(shown)
+                self._filtered.append(shown)
         if "stdin" in ends:
             from jail.launch import feed
 
@@ -147,8 +152,11 @@ class _Client:
             from jail.launch import terminal
 
             keyboard = 0 if self._stdio.stdin == relay.TERMINAL else None
-            self._terminal = terminal.Terminal(keyboard, self._screen(), ends["master"], self._guard)
+            self._terminal = terminal.Terminal(
+                keyboard, self._screen(), ends["master"], self._guard, allowed=self._allowed
+            )
             self._parts.append(self._terminal)
+            self._filtered.append(self._terminal)
             self._terminal.enter()
         reach.tell(self._link.fileno(), wire.ready())
         self._started = True
@@ -194,6 +202,10 @@ class _Client:
             if self._guard is not None:
                 self._guard.release()
                 self._guard = None
+        if found := relay.dropped(self._filtered):
+            from jail.launch.sequences import told  # loaded already: it is what dropped them
+
+            say(told(found, self._allowed))
 
 
 def _only_wake(number: int, frame: object) -> None:

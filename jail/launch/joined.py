@@ -261,7 +261,8 @@ class Visit:
         if not self._pid or not self._held:
             return
         names = tuple(self._streams)
-        self._client.send("offered", names, fds=tuple(self._streams.values()), wait=False)
+        allowed = self._site.plan.terminal
+        self._client.send("offered", names, allowed, fds=tuple(self._streams.values()), wait=False)
         self._forget_streams()
         self._state, self.deadline = OFFERED, time.monotonic() + BUILD_WAIT
 

@@ -18,6 +18,7 @@ import stat
 import time
 
 from jail.launch.ends import End, caller_sink, inner_end
+from jail.launch.quota import Quota
 from jail.light import Callable, Final, NamedTuple, Protocol, Sequence
 
 CHUNK: Final = 65536
@@ -88,29 +89,6 @@ class Part(Protocol):
 
     def close(self) -> None:
         """Close what is ours; the caller's fds stay open."""
-
-
-class Quota:
-    """How many bytes may still be taken from the command, by all relays that share it; `keep` is shown them.
-
-    Once more than that was taken nothing more is read: what waits in the inner pipes stays there, and what a
-    relay holds still goes out.
-    """
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-        self.keep: Callable[[memoryview], None] | None = None
-
-    def take(self, piece: memoryview) -> None:
-        """So much was read."""
-        self.left -= len(piece)
-        if self.keep is not None:
-            self.keep(piece)
-
-    @property
-    def spent(self) -> bool:
-        """More was printed than may be."""
-        return self.left < 0
 
 
 class Edit(Protocol):
@@ -300,6 +278,23 @@ def outward(inner_read: int, fd: int, quota: Quota | None = None, *, allowed: tu
 
         edit = Filter(allowed, asks=False)
     return Relay(inner_end(inner_read), caller_sink(fd), quota=quota, edit=edit)
+
+
+class Filtered(Protocol):
+    """What keeps escape sequences from a terminal: Relay, Terminal."""
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many of each kind."""
+
+
+def dropped(parts: Sequence[Filtered]) -> dict[str, int]:
+    """How many escape sequences of each kind all `parts` kept from the terminal."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for kind, count in part.dropped.items():
+            found[kind] = found.get(kind, 0) + count
+    return found
 
 
 def drain(parts: Sequence[Part], deadline: float | None) -> bool:

@@ -9,6 +9,7 @@ import os
 
 from jail.launch import relay
 from jail.launch.command import NULL, TERMINAL
+from jail.launch.quota import Quota
 from jail.light import TYPE_CHECKING, Callable
 from jail.plan.steps import Plan
 
@@ -24,7 +25,7 @@ class Streams:
 
     def __init__(self, plan: Plan) -> None:
         self._ids = (plan.uid, plan.gid)
-        self.quota = relay.Quota(dict(plan.limits)["output_bytes"])
+        self.quota = Quota(dict(plan.limits)["output_bytes"])
         self._allowed = plan.terminal
         self._plan = relay.plan_stdio()
         self._stdin: tuple[int, int] | None = None
@@ -146,14 +147,7 @@ class Streams:
 
     def dropped(self) -> dict[str, int]:
         """How many escape sequences of each kind (launch/sequences.py) did not get to a terminal."""
-        found: dict[str, int] = {}
-        counts = [part.dropped for part in self._shown]
-        if self._terminal is not None:
-            counts.append(self._terminal.dropped)
-        for each in counts:
-            for kind, count in each.items():
-                found[kind] = found.get(kind, 0) + count
-        return found
+        return relay.dropped([*self._shown, *([self._terminal] if self._terminal is not None else [])])
 
     def problem(self) -> str:
         """Why output was lost, "" when none was."""

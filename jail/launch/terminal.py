@@ -22,7 +22,8 @@ import time
 from jail.kernel.files import close_all_but
 from jail.launch import tty
 from jail.launch.ends import caller_sink, caller_source, inner_end
-from jail.launch.relay import PAGE, RECHECK, Quota, Relay
+from jail.launch.quota import Quota
+from jail.launch.relay import PAGE, RECHECK, Relay
 from jail.light import TYPE_CHECKING, Any, Final, Iterable, NamedTuple, signal, suppress
 
 if TYPE_CHECKING:

@@ -275,3 +275,13 @@ def test_output_to_a_pipe_with_the_keys_of_a_terminal(running: Session) -> None:
     child.expect("False False True")
     child.expect("over")
     child.close(force=True)
+
+
+def test_escape_sequences_of_a_joined_command_are_kept_from_the_terminal_and_told(running: Session) -> None:
+    child = on_terminal(running, "printf", r"a\033]0;title\007b \033[1mbold\033[0m\n")
+    child.expect("over 0")
+    assert "ab \x1b[1mbold\x1b[0m" in child.before
+    assert "\x1b]" not in child.before
+    assert "escape sequences were kept from the terminal: 1" in child.before
+    child.sendline("")
+    child.close(force=True)

@@ -14,7 +14,7 @@ from jail.errors import JailError
 from jail.launch import init, limits, outcome
 from jail.launch.limits import GRACE, SETUP_LIMIT, FileTable, Limits
 from jail.launch.outcome import Outcome
-from jail.launch.relay import Quota
+from jail.launch.quota import Quota
 from jail.launch.watch import Look
 from jail.plan.build import build
 from support.hosts import FACTS, POLICY

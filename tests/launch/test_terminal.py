@@ -23,7 +23,8 @@ import pytest
 
 import jail
 from jail.launch import ends, tty
-from jail.launch.relay import RECHECK, Quota, drain
+from jail.launch.quota import Quota
+from jail.launch.relay import RECHECK, drain
 from jail.launch.terminal import Terminal
 from support.loops import BOUND, Reader, Writer, digest, plain_bytes, run, settle
 
