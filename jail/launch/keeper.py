@@ -118,7 +118,7 @@ def _donate(build: Build) -> None:
     idmap = namespaces.idmap_fd(plan.idmap_from, plan.uid, plan.gid) if plan.idmap_from >= 0 else -1
     writable = [step.target for step in plan.steps if step.verb == "keep"]
     for step in plan.steps:
-        if step.verb in ("bind", "keep"):
+        if step.verb in ("bind", "keep", "cache"):
             mapped = idmap if step.target in writable else -1
             build.donated[(step.source, step.options[0])] = build.open_source(step, mapped)
     if idmap >= 0:

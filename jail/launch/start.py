@@ -9,7 +9,7 @@ from jail import __version__
 from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, JailError, say
 from jail.kernel import cache, cgroups, files, filters, netlink
 from jail.kernel.libc import KernelError
-from jail.launch import keeper, outcome, places, survey, watchlist
+from jail.launch import caches, keeper, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.supervise import Supervisor
 from jail.ledger.place import Session, new_session
@@ -33,6 +33,7 @@ class Options(NamedTuple):
     hide: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     timeout: str | None = None
+    gpu: bool = False
     workspace: str = ""
     status_file: str = ""
     json: bool = False
@@ -67,7 +68,7 @@ def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, s
     caller = survey.caller_from(environ, options.workspace)
     own = places.own(environ, caller.home)
     policy = load(options.policy, own.cache, caller.home)
-    if options[1:6] != Options()[1:6]:
+    if options[1:7] != Options()[1:7]:
         policy = _with_flags(policy, options, caller)
     facts, identities = survey.survey(policy, caller, own, command[0])
     watched = watchlist.places(facts.watch_folders, facts.absent, facts.guarded)
@@ -84,6 +85,7 @@ def _with_flags(policy: Policy, options: Options, caller: survey.Caller) -> Poli
         hide=options.hide,
         env=options.env,
         timeout=options.timeout,
+        gpu=options.gpu,
         home=caller.home,
         cwd=caller.folder,
     )
@@ -118,6 +120,7 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         prepared, group = _grouped(prepared, session)
         try:
             _show_losses(prepared)
+            _make_cache(prepared)
             found = _supervised(prepared, session, group)
         finally:
             if group:
@@ -157,6 +160,15 @@ def _show_losses(prepared: Prepared) -> None:
     names = [loss.name for loss in prepared.plan.losses if loss.name != "limits-memory"]
     if names:
         say(f"without {', '.join(names)}, which policy {prepared.policy.name} accepts: see `jail plan`")
+
+
+def _make_cache(prepared: Prepared) -> None:
+    plan = prepared.plan
+    # Not mapped where the workspace is: not every file system of a home folder can be (mount_setattr(2)).
+    owner = (plan.uid, plan.gid) if os.geteuid() == 0 else (-1, -1)
+    for step in plan.steps:
+        if step.verb == "cache":
+            prepared.identities[step.source] = caches.prepare(step.source, plan.workspace, owner)
 
 
 def _of_error(error: BaseException) -> Outcome:

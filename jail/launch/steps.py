@@ -144,6 +144,13 @@ def _bind(build: Build, step: Step) -> None:
         os.close(tree)
 
 
+def _cache(build: Build, step: Step) -> None:
+    """A folder of jail's own that the command may fill for later runs."""
+    tree = build.source(step)
+    build.put(tree, step.target)
+    os.close(tree)
+
+
 def _keep(build: Build, step: Step) -> None:
     """A read-only copy of a tree's mount, kept out of reach, from which lost mounts are restored."""
     tree = build.source(step)
@@ -229,12 +236,14 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _device(build: Build, step: Step) -> None:
-    """A device of the host that holds no state."""
-    fd = files.open_path(step.source)
+    """A device of the host that holds no state, or a GPU that the survey has judged."""
+    judged = build.identities[step.source] if "gpu" in step.options else None
+    fd = files.open_path(step.source, judged)
     try:
         found = os.fstat(fd)
         numbers = (os.major(found.st_rdev), os.minor(found.st_rdev))
-        if not stat.S_ISCHR(found.st_mode) or numbers != DEVICE_NUMBERS[step.target]:
+        known = judged is not None or numbers == DEVICE_NUMBERS[step.target]
+        if not stat.S_ISCHR(found.st_mode) or not known:
             raise OSError(
                 errno.ENODEV, f"{step.source} is not the device that it should be (it has numbers {numbers})"
             )
@@ -315,6 +324,7 @@ TABLE: Final[dict[str, Callable[[Build, Step], None]]] = {
     "tmpfs": _tmpfs,
     "bind": _bind,
     "keep": _keep,
+    "cache": _cache,
     "pin": _pin,
     "protect": _protect,
     "hide": _hide,

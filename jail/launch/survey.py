@@ -11,11 +11,11 @@ import resource
 
 from jail.errors import JailError
 from jail.kernel import cgroups, files, landlock, libc
-from jail.launch import endpoints, gitidentity, guarded, places, program
+from jail.launch import caches, endpoints, gitidentity, guarded, places, searchpath
 from jail.light import TYPE_CHECKING, Final, Iterator, Mapping, NamedTuple, suppress
 from jail.plan import inside
 from jail.plan.build import FROZEN, MASKED
-from jail.plan.facts import Facts, Place, Repository
+from jail.plan.facts import Facts, Gpu, Place, Repository, Tools
 from jail.plan.workspace import is_reserved, refuse_workspace
 from jail.policy.paths import beneath, between
 from jail.policy.value import Policy
@@ -51,8 +51,7 @@ def survey(
         return places.look(given)._replace(strays=places.strays(given, workspace.real))
 
     write = tuple(map(place_of, policy.write))
-    entries = caller.environ.get("PATH", "").split(":")
-    path = tuple(_path_entry(entry, workspace.real) for entry in entries)
+    path = searchpath.entries(caller.environ, workspace.real)
     person = gitidentity.personal(caller.home, caller.environ, own.cache)
     layout = guarded.layout_of(workspace, caller.home, person.hooks_path)
     present, absent = guarded.protected_paths(workspace.real, layout)
@@ -61,14 +60,10 @@ def survey(
     system = _system(policy.system)
     owned, credentials = places.own_paths(own), places.credentials(caller.home)
     refuse_workspace(workspace, caller.home, owned, credentials, system)
-    toolchains = (*_siblings(path, caller.home), *program.needed(command, path, workspace.real, places.look))
-    # What the plan will not give is not walked either: PATH may name the root folder, or home.
-    given = [
-        place
-        for place in (*read, *path, *toolchains)
-        if not (place.strays or is_reserved(place.real) or beneath(caller.home, place.real))
-    ]
-    found = endpoints.look((workspace, *write), given, system)
+    trees = tuple(place.real for place in system if place.real_kind == "folder")
+    ask = searchpath.Ask(path, caller.environ, caller.home, workspace.real, trees, policy.toolchains)
+    tools = searchpath.tools(ask, command)
+    found = _endpoints(caller.home, (workspace, *write), (*read, *path), system, tools)
     hide += _hidden_names(hide, [place.real for place in (workspace, *write) if place.real_kind == "folder"])
     present += guarded.policy_files(workspace.real, policy)
     present += guarded.second_names(present, workspace.real)
@@ -91,7 +86,9 @@ def survey(
         read=read,
         hide=hide,
         path=path,
-        toolchains=toolchains,
+        tools=tools,
+        cache=caches.place(own.cache, workspace.real, uid) if policy.toolchains else "",
+        gpu=_gpu(policy),
         repository=_repository(workspace.real, layout),
         guarded=tuple(present),
         absent=tuple(absent),
@@ -119,6 +116,33 @@ def survey(
         memory_most=_memory_most(group.memory_most),
     )
     return facts, _identities(facts)
+
+
+def _endpoints(
+    home: str,
+    writable: tuple[Place, ...],
+    readable: tuple[Place, ...],
+    system: tuple[Place, ...],
+    tools: Tools,
+) -> endpoints.Found:
+    """Sockets and second names in what is given. Toolchains of a known layout are judged as the system's."""
+    known = [place for tool in tools.found if tool.known for place in tool.given]
+    unknown = [place for tool in tools.found if not tool.known for place in tool.given]
+    # What the plan will not give is not walked either: PATH may name the root folder, or home.
+    given = [
+        place
+        for place in (*readable, *unknown)
+        if not (place.strays or is_reserved(place.real) or beneath(home, place.real))
+    ]
+    return endpoints.look(writable, given, (*system, *known))
+
+
+def _gpu(policy: Policy) -> Gpu:
+    if not policy.gpu:
+        return Gpu()
+    from jail.launch import gpu
+
+    return gpu.look()
 
 
 def _system(paths: tuple[str, ...]) -> tuple[Place, ...]:
@@ -192,40 +216,6 @@ def _folder(current: str, workspace: str) -> str:
     return current if beneath(current, workspace) else workspace
 
 
-def _path_entry(entry: str, workspace: str) -> Place:
-    if not entry.startswith("/"):
-        return Place(entry, "", "absent", "")
-    given = os.path.normpath(entry)
-    return places.look(given)._replace(strays=places.strays(given, workspace))
-
-
-_PREFIX_PARTS: Final = ("lib", "lib64", "libexec", "share", "include", "pyvenv.cfg")
-"""What programs of `PREFIX/bin` need beside it, by the Filesystem Hierarchy Standard (4.11)."""
-
-
-def _siblings(path: tuple[Place, ...], home: str) -> list[Place]:
-    """The rest of each PATH folder's prefix that is one toolchain's; ~/.local, shared by all, is none."""
-    found: list[Place] = []
-    for place in path:
-        if place.strays:
-            continue
-        prefix, _, name = place.real.rpartition("/")
-        if (
-            name not in ("bin", "sbin", "shims")
-            or prefix in ("", home, f"{home}/.local")
-            or prefix.startswith("/usr")
-        ):
-            continue
-        if name == "shims":
-            found.append(places.look(prefix)._replace(given="what the PATH folder's shims start"))
-            continue
-        for part in _PREFIX_PARTS:
-            beside = places.look(f"{prefix}/{part}")
-            if beside.real_kind in ("file", "folder"):
-                found.append(beside._replace(given=f"belongs to the PATH folder {place.given}"))
-    return found
-
-
 def _repository(workspace: str, layout: "GitLayout | None") -> Repository | None:
     if layout is None:
         return None
@@ -271,7 +261,9 @@ def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...
 
 
 def _identities(facts: Facts) -> dict[str, files.Identity]:
-    places_seen = (facts.workspace, *facts.system, *facts.write, *facts.read, *facts.path, *facts.toolchains)
+    tools = [place for tool in facts.tools.found for place in tool.given]
+    gpu = (*facts.gpu.devices, *facts.gpu.read)
+    places_seen = (facts.workspace, *facts.system, *facts.write, *facts.read, *facts.path, *tools, *gpu)
     return {place.real: files.Identity(place.device, place.inode) for place in places_seen if place.real}
 
 

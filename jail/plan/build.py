@@ -7,12 +7,12 @@ inside given trees, and last the seal.
 """
 
 from jail.light import Final
-from jail.plan import bounds, guard, inside
+from jail.plan import bounds, caches, devices, guard, inside, searchpath
 from jail.plan.facts import Facts, Place
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, refusal
 from jail.plan.workspace import refuse_workspace
-from jail.policy.paths import beneath, between, deepest, overlaps
+from jail.policy.paths import beneath, between, deepest
 from jail.policy.value import Policy
 
 MASKED: Final = {
@@ -39,14 +39,6 @@ MASKED: Final = {
 """Names in /proc that tell of the host or command it."""
 FROZEN: Final = ("sys", "bus", "fs", "irq", "tty", "pressure")
 """Folders of /proc whose writes would change the host."""
-DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
-LINKS_IN_DEV: Final = (
-    ("fd", "/proc/self/fd"),
-    ("stdin", "/proc/self/fd/0"),
-    ("stdout", "/proc/self/fd/1"),
-    ("stderr", "/proc/self/fd/2"),
-    ("ptmx", "pts/ptmx"),
-)
 BYTES_FOR_A_FILE: Final = 4096
 """How many bytes of a private folder allow one file more: a page, as files have on average."""
 NAMESPACES: Final = ("user", "mount", "pid", "net", "ipc", "uts", "cgroup")
@@ -69,10 +61,20 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         _give_repository(trees, facts.repository.gitdir, facts.repository.commondir)
     for place in facts.read:
         trees.read(_granted(place, facts, "read"), f"read = {place.given}", place.real_kind)
-    path = _search_path(trees, facts)
+    if policy.gpu:
+        for place in facts.gpu.read:
+            trees.read(place.real, "what a GPU's driver asks for")
+    variables = searchpath.give_tools(trees, facts)
+    path = searchpath.entries(trees, facts)
     guard.guard(trees, facts)
-    writable = (*trees.writable, *trees.private)
-    environment = inside.environment(policy, facts, ":".join(path) or "/usr/bin:/bin")
+    trees.notes += [
+        *caches.notes(facts, policy.toolchains),
+        *devices.notes(policy, facts),
+        inside.identity_note(facts),
+    ]
+    writable = (*trees.writable, *trees.private, *((caches.INSIDE,) if facts.cache else ()))
+    variables = {**caches.environment(policy.toolchains, facts.cache), **variables}
+    environment = inside.environment(policy, facts, ":".join(path) or "/usr/bin:/bin", variables)
     plan = Plan(
         command=command,
         policy=policy.name,
@@ -124,59 +126,6 @@ def _give_repository(trees: Trees, gitdir: str, commondir: str) -> None:
             trees.write(folder, "git folder of the workspace, which points back to it")
 
 
-def _search_path(trees: Trees, facts: Facts) -> list[str]:
-    """PATH as the command gets it: entries that can be given, in their order."""
-    kept: list[str] = []
-    for place in facts.path:
-        problem = _unusable(place, facts)
-        if problem:
-            trees.notes.append(f"PATH entry {place.given or '(empty)'} is left out: {problem}")
-            continue
-        tree = deepest(place.real, trees.writable)
-        if tree and tree != place.real:
-            trees.protect(
-                place.real, "folder", "a PATH folder: what is put here would run as a command of the host"
-            )
-        elif not trees.holds(place.real):
-            trees.read(place.real, "a PATH folder")
-        shown = place.given if trees.holds(place.given) or _is_linked(place.given, trees) else place.real
-        if shown not in kept:
-            kept.append(shown)
-    for place in facts.toolchains:
-        if not _held_back(place, facts):
-            trees.read(place.real, place.given)
-    return kept
-
-
-def _is_linked(path: str, trees: Trees) -> bool:
-    return any(beneath(path, link.target) for link in trees.links)
-
-
-def _unusable(place: Place, facts: Facts) -> str:
-    if not place.given.startswith("/"):
-        return "it is not an absolute path"
-    if place.real_kind == "file":
-        return "it is a file"
-    if place.strays:
-        return "a link in the workspace leads out of it"
-    return _held_back(place, facts)
-
-
-def _held_back(place: Place, facts: Facts) -> str:
-    """Why a folder that PATH leads to is not given, "" when it is."""
-    if place.real_kind not in ("folder", "file"):
-        return "it is not there"
-    if beneath(facts.home, place.real):
-        return "it holds the home folder"
-    if place.real == facts.workspace.real:
-        return "it is the workspace itself, which is writable"
-    if any(overlaps(place.real, own) for own in facts.own):
-        return "it holds jail's own files"
-    if any(overlaps(place.real, secret) for secret in facts.credentials):
-        return "it holds credentials"
-    return ""
-
-
 def _losses(facts: Facts) -> tuple[Loss, ...]:
     losses = [] if facts.cgroup else [bounds.unbounded(facts.no_cgroup)]
     if "cgroup" not in facts.namespaces:
@@ -213,6 +162,7 @@ _LANDLOCK_WITH_MOVES: Final = 2
 
 
 def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]:
+    cached = caches.steps(trees, facts, policy.toolchains)
     return [
         Step(
             "namespaces",
@@ -225,11 +175,12 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
             why="no other id of the host exists inside",
         ),
         Step("root", options=_memory(policy.tmp_bytes, "0755")),
-        *_devices(policy, facts),
+        *devices.steps(policy, facts, _memory(policy.tmp_bytes, "1777")),
         *_mounts(policy, facts, trees),
         *trees.links,
         *inside.files(facts, plan),
-        *_proc(facts),
+        *cached,
+        *_proc(policy, facts),
         *(trees.inner[path] for path in sorted(trees.inner, key=_by_depth)),
         Step("freeze", "/run/jail", why="what jail tells cannot be changed"),
         Step("freeze", "/dev", why="no device can be added"),
@@ -283,24 +234,20 @@ def _mounts(policy: Policy, facts: Facts, trees: Trees) -> list[Step]:
     return steps
 
 
-def _devices(policy: Policy, facts: Facts) -> list[Step]:
-    return [
-        Step("tmpfs", "/dev", "", ("size=65536", "mode=0755"), "only what follows"),
-        *(Step("device", f"/dev/{name}", f"/dev/{name}") for name in DEVICES if name in facts.devices),
-        *(Step("link", f"/dev/{name}", target) for name, target in LINKS_IN_DEV),
-        Step("devpts", "/dev/pts", options=("newinstance", "ptmxmode=0666", "mode=0620")),
-        Step("tmpfs", "/dev/shm", "", _memory(policy.tmp_bytes, "1777"), "private"),  # noqa: S108 - a name inside
-    ]
-
-
-def _proc(facts: Facts) -> list[Step]:
+def _proc(policy: Policy, facts: Facts) -> list[Step]:
+    # NVIDIA's libraries read /proc/driver/nvidia, of which the kernel lets root alone write.
+    shown = ("driver",) if policy.gpu and facts.gpu.devices else ()
     return [
         Step("proc", "/proc"),
         *(
             Step("quota", f"/proc/sys/user/{name}", options=(str(value),), why="half of what the caller has")
             for name, value in facts.quotas
         ),
-        *(Step("mask", f"/proc/{name}", why=why) for name, why in MASKED.items() if name in facts.proc),
+        *(
+            Step("mask", f"/proc/{name}", why=why)
+            for name, why in MASKED.items()
+            if name in facts.proc and name not in shown
+        ),
         *(
             Step("protect", f"/proc/{name}", "", ("folder",), "kernel settings")
             for name in FROZEN

@@ -50,12 +50,55 @@ class Repository(NamedTuple):
     here: bool = False
 
 
+class Toolchain(NamedTuple):
+    """One thing that PATH leads to outside of the system's folders, and what it needs.
+
+    `part` is a name in TOOLCHAINS, "" where it belongs to none; `name` whose it is (a manager, a shape);
+    `root` its folder; `through` the PATH entry and what led there from it; `given`: places, read-only;
+    `secrets`: files and folders of it that are not given, or are hidden where a given one holds them;
+    `known`: its layout is known, so that its trees are searched for sockets no more than the system's.
+    """
+
+    part: str
+    name: str
+    root: str
+    through: str
+    given: tuple[Place, ...]
+    secrets: tuple[str, ...] = ()
+    known: bool = True
+
+
+class Tools(NamedTuple):
+    """What PATH leads to. `links`: symbolic links on the way, path and text; `left`: PATH entries that are
+    not given, and why; `variables`: environment names that these toolchains need; `pointers`: those that
+    count only where every path in their value is given; `notes` for a person.
+    """
+
+    found: tuple[Toolchain, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    pointers: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Gpu(NamedTuple):
+    """GPU devices of the host, looked for only where the policy gives them: character devices in /dev, what
+    drivers read in /sys, and the devices that the command's uid may not open.
+    """
+
+    devices: tuple[Place, ...] = ()
+    read: tuple[Place, ...] = ()
+    closed: tuple[str, ...] = ()
+
+
 class Facts(NamedTuple):
     """Everything that a plan is made from.
 
     `uid`, `gid`, `user`: who the command will be; `launcher`: the effective uid that started jail;
     `idmap_from`: the owner of a root-owned workspace whose ids are mapped to `uid` (-1: no mapping). `path`:
-    PATH of the launching environment, entry by entry. `own`: places of jail's code, state, configuration and
+    PATH of the launching environment, entry by entry; `tools`: what it leads to. `cache`: the workspace's own
+    cache folder on the host, "" for none. `own`: places of jail's code, state, configuration and
     cache; `credentials`: places of the table that are there. `watch_folders`: where absent names are watched.
     `sockets` (and pipes), `hardlinked`: paths in given trees; `unseen`: trees too large to be seen whole.
     `enclosing`: a repository above the workspace. `proc`: names in /proc, of those that a plan
@@ -81,7 +124,9 @@ class Facts(NamedTuple):
     read: tuple[Place, ...]
     hide: tuple[Place, ...]
     path: tuple[Place, ...]
-    toolchains: tuple[Place, ...]
+    tools: Tools
+    cache: str
+    gpu: Gpu
     repository: Repository | None
     guarded: tuple[Guarded, ...]
     absent: tuple[Guarded, ...]

@@ -5,7 +5,7 @@ Rule: nothing of the host's own files is copied; each file is made from facts, s
 it says.
 """
 
-from jail.light import Final
+from jail.light import Final, Mapping
 from jail.plan.facts import Facts
 from jail.plan.steps import Plan, Step
 from jail.policy.value import Policy
@@ -23,12 +23,15 @@ _MACHINE_ID: Final = "6a61696c6a61696c6a61696c6a61696c"
 """The same for every jail, so that it tells nothing of the host."""
 
 
-def environment(policy: Policy, facts: Facts, path: str) -> tuple[tuple[str, str], ...]:
-    """The whole environment of the command: allow-listed names, values of the policy, and what jail always
-    sets.
+def environment(
+    policy: Policy, facts: Facts, path: str, variables: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """The whole environment of the command: `variables` of toolchains and caches, allow-listed names, values
+    of the policy, and what jail always sets.
     """
     given = dict(facts.environment)
-    values = {name: value for name, value in given.items() if _passes(name, policy.pass_names)}
+    values = dict(variables)
+    values.update((name, value) for name, value in given.items() if _passes(name, policy.pass_names))
     if "LANG" not in values and "LC_ALL" not in values:
         values["LANG"] = "C.UTF-8"
     values.update(policy.set_values)
@@ -79,6 +82,12 @@ def files(facts: Facts, plan: Plan) -> list[Step]:
         Step("folder", EMPTY_FOLDER, why="mounted over what is masked"),
     ]
     return steps
+
+
+def identity_note(facts: Facts) -> str:
+    """Who commits."""
+    name, email = facts.identity
+    return f"git: commits are by {name} <{email}>, unsigned, as keys stay outside"
 
 
 def _gitconfig(facts: Facts) -> str:

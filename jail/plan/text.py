@@ -72,6 +72,8 @@ def _steps(first: int, group: list[Step]) -> list[str]:
 def _target(item: Step) -> str:
     if item.verb == "link":
         return f"{item.target} -> {item.source}"
+    if item.verb == "cache":
+        return f"{item.target} <- {item.source}"
     if item.verb == "file":
         return f"{item.target} ({len(item.source.encode('utf-8', 'surrogateescape'))} bytes)"
     return item.target

@@ -1,4 +1,4 @@
-"""What the command line adds to a policy: `--write`, `--read`, `--hide`, `--env`, `--timeout`.
+"""What the command line adds to a policy: `--write`, `--read`, `--hide`, `--env`, `--timeout`, `--gpu`.
 
 Rule: the same checks as for a file, all faults at once, each with its flag; no slow import. The command line
 is the person's own word: it may repeat what the policy says, and replace what that says of the environment
@@ -34,6 +34,7 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
     hide: Sequence[str] = (),
     env: Sequence[str] = (),
     timeout: str | None = None,
+    gpu: bool = False,
     home: str,
     cwd: str,
 ) -> Policy:
@@ -56,6 +57,7 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
         pass_names=pass_names,
         set_values=set_values,
         timeout=seconds,
+        gpu=policy.gpu or gpu,
     )
 
 

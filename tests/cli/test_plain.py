@@ -22,6 +22,7 @@ LINES = [
     "--timeout 45m --policy ./p.toml --workspace /srv/x -- make",
     "--status-file /tmp/s -- sh -c 'exit 3'",
     "--env= -- true",
+    "--gpu -- true",
     "--policy=--odd -- true",
     "--policy -- -- true",
     "-- --policy x",

@@ -199,7 +199,7 @@ def test_a1_a23_each_mount_is_nosuid_and_nodev_and_all_but_the_named_ones_are_re
     writable = {
         row[1] for row in looked["mounts"] if "rw" in row[2].split(",") and row[3] not in {"tmpfs", "proc"}
     }
-    assert writable == {looked["workspace"]} | devices
+    assert writable == {looked["workspace"], "/run/jail/cache"} | devices
 
 
 def test_a8_proc_is_a_procfs(looked: dict[str, Any]) -> None:

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from jail.plan import caches as caches_plan
+from jail.policy.value import TOOLCHAINS
 from support.attempts import lay
 from support.installed import Installed
-from support.jails import PATIENCE, PYTHON
+from support.jails import AT_HOME, PATIENCE, PYTHON
 from support.work import STARTERS, Ground, make_ground
 
 GIVEN = {
@@ -192,7 +194,9 @@ def test_what_is_on_the_list_comes_in_unchanged(seen: Seen) -> None:
 
 
 def test_nothing_else_comes_in(seen: Seen) -> None:
-    assert set(seen["environment"]) == {*GIVEN, *ALWAYS, "PIP_RETRIES", "npm_config_fetch_retries"}
+    caches = caches_plan.environment(TOOLCHAINS, "kept")
+    expected = {*GIVEN, *ALWAYS, *caches, "PIP_RETRIES", "npm_config_fetch_retries"}
+    assert set(seen["environment"]) == expected
     assert "canary" not in json.dumps(seen["environment"])
 
 
@@ -233,7 +237,7 @@ def test_the_value_of_a_variable_is_neither_in_the_ledger_nor_in_the_plan(ground
 
 
 def test_home_is_private_and_empty_and_the_hosts_stays_as_it_is(seen: Seen) -> None:
-    assert seen["home"] == []
+    assert seen["home"] == AT_HOME
     assert seen["home mode"] == ["0o700", True]
     assert (seen.ground.jail.home / ".bashrc").read_text() == "host"
     assert seen["environment"]["HOME"] == str(seen.ground.jail.home)

@@ -5,7 +5,7 @@ import pytest
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.launch import steps
 from jail.plan.build import build
-from jail.plan.facts import Guarded, Place, Repository
+from jail.plan.facts import Guarded, Repository
 from jail.plan.steps import Plan, Step
 from support.hosts import FACTS, HOME, POLICY, WORKSPACE, absent, file, folder, link
 
@@ -101,34 +101,6 @@ def test_the_environment_is_an_allow_list() -> None:
     }
 
 
-BAD_PATH = {
-    "an empty entry": Place("", "", "absent", ""),
-    "a relative entry": Place("bin", "", "absent", ""),
-    "an absent entry": absent("/opt/none/bin"),
-    "the home folder": folder(HOME),
-    "a folder that holds the home folder": folder("/home"),
-    "the workspace itself": folder(WORKSPACE),
-    "jail's own folder": folder("/opt/jail/bin"),
-    "a folder of credentials": folder(f"{HOME}/.ssh/bin"),
-}
-
-
-@pytest.mark.parametrize("entry", BAD_PATH)
-def test_what_cannot_be_given_leaves_path_and_the_plan_says_so(entry: str) -> None:
-    found = plan(path=(*FACTS.path, BAD_PATH[entry]))
-    assert dict(found.environment)["PATH"] == "/usr/bin:/bin"
-    assert any("is left out" in note for note in found.notes)
-
-
-def test_a_path_folder_outside_is_read_only_and_one_in_the_workspace_is_protected() -> None:
-    inside, outside = f"{WORKSPACE}/.venv/bin", f"{HOME}/.local/bin"
-    found = plan(path=(folder(inside), folder(outside), *FACTS.path))
-    assert step(found, outside) == Step("bind", outside, outside, ("ro",), "a PATH folder")
-    assert step(found, inside).verb == "protect"
-    assert verbs(found, f"{WORKSPACE}/.venv") == ["pin"]
-    assert dict(found.environment)["PATH"] == f"{inside}:{outside}:/usr/bin:/bin"
-
-
 def test_a_hidden_path_is_hidden_under_both_of_its_names() -> None:
     linked = link(f"{WORKSPACE}/.env", f"{WORKSPACE}/secrets/env")._replace(real_kind="file")
     found = plan(hide=(linked,))
@@ -171,11 +143,6 @@ def test_a_git_folder_elsewhere_is_given_when_it_points_back_and_not_when_it_doe
     refused = plan(repository=Repository("", "", "it does not point back"), guarded=guarded)
     assert not verbs(refused, common)
     assert "git: it does not point back" in refused.notes
-
-
-def test_a_neighbour_with_a_longer_name_is_not_in_the_workspace() -> None:
-    neighbour = f"{WORKSPACE}-evil/bin"
-    assert step(plan(path=(folder(neighbour),)), neighbour).verb == "bind"
 
 
 REFUSED: dict[str, dict[str, object]] = {

@@ -41,6 +41,6 @@ def test_the_readme_names_what_is_writable_and_the_cause_of_half_done_git_comman
 
 def test_a_value_of_the_policy_is_set_and_what_jail_sets_wins() -> None:
     policy = POLICY._replace(set_values=(("DEBUG", "1"), ("HOME", "/elsewhere")))
-    found = dict(inside.environment(policy, FACTS, "/usr/bin"))
+    found = dict(inside.environment(policy, FACTS, "/usr/bin", {"DEBUG": "0"}))
     assert found["DEBUG"] == "1"
     assert found["HOME"] == FACTS.home

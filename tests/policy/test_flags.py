@@ -254,3 +254,9 @@ def test_flags_need_no_slow_import() -> None:
         ["_sha256"],
         ["_sha2"],
     )
+
+
+def test_a_gpu_is_given_when_asked_for_and_no_flag_takes_it_away() -> None:
+    assert not given_flags().gpu
+    assert given_flags(gpu=True) == BASE._replace(gpu=True)
+    assert with_flags(BASE._replace(gpu=True), home="/home/ada", cwd="/work").gpu

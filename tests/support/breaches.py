@@ -113,9 +113,11 @@ def processes() -> None:
 
 
 def home_is_shown(plan: Plan, home: str) -> list[Step]:
+    """The real home, in which jail cannot make the links and files that it puts into a private one."""
     return [
         Step("bind", home, home, ("ro",)) if (step.verb, step.target) == ("tmpfs", home) else step
         for step in plan.steps
+        if not (step.verb in ("link", "file") and beneath(step.target, home))
     ]
 
 
@@ -128,9 +130,7 @@ def devices_of_the_host(plan: Plan, home: str) -> list[Step]:
 
 def environment() -> None:
     real = inside.environment
-    inside.environment = lambda policy, facts, path: tuple(
-        {**os.environ, **dict(real(policy, facts, path))}.items()
-    )
+    inside.environment = lambda *given: tuple({**os.environ, **dict(real(*given))}.items())
 
 
 def callers_streams() -> None:

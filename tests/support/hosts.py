@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jail.plan.facts import Facts, Guarded, Place, Repository
+from jail.plan.facts import Facts, Gpu, Guarded, Place, Repository, Tools
 from jail.policy.value import Policy
 
 WORKSPACE = "/home/ada/src/engine"
@@ -67,7 +67,9 @@ FACTS = Facts(
     read=(),
     hide=(),
     path=(folder("/usr/bin"), link("/bin", "/usr/bin")._replace(real="/usr/bin")),
-    toolchains=(),
+    tools=Tools(),
+    cache="",
+    gpu=Gpu(),
     repository=Repository(f"{WORKSPACE}/.git", f"{WORKSPACE}/.git", ""),
     guarded=(
         Guarded(f"{WORKSPACE}/RESEARCH.md", "file", "record of findings, read as fact by later sessions"),

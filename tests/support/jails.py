@@ -18,6 +18,8 @@ from support.installed import Installed
 PATIENCE = 120
 """Seconds until a run that hangs fails its test."""
 PYTHON = "/usr/bin/python3"
+AT_HOME = [".cache", ".config"]
+"""What jail itself puts into an empty home: where the workspace's own caches are (jail/plan/caches.py)."""
 
 
 class Jail(NamedTuple):

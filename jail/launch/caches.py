@@ -1,0 +1,192 @@
+"""Where the private caches lie on the host: one folder for each workspace, kept from run to run.
+
+Rule: jail never reads, runs or parses what is in them; it makes the folder, looks at whose it is, binds it,
+and counts its bytes. Each holds `files`, which is what the command sees, and beside it `workspace`, which
+says whose it is and whose time says when it was last used; the command reaches `files` alone, so it can put
+no link in the way of a later run.
+"""
+
+import os
+import stat
+
+from jail.errors import JailError
+from jail.kernel import files, walk
+from jail.kernel.digest import sha256_hex
+from jail.light import Final, Iterator, NamedTuple, suppress
+from jail.policy.paths import beneath
+
+FOLDER: Final = "caches"
+FILES: Final = "files"
+WORKSPACE: Final = "workspace"
+_NAME: Final = 32
+"""Hex digits of a folder's name: 128 bits of a digest."""
+_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+LONGEST_PATH: Final = 4096
+"""PATH_MAX of <linux/limits.h>."""
+MOST_ENTRIES: Final = 2_000_000
+"""Entries that are counted in one cache; `Cache.whole` says when there were more."""
+
+
+class Cache(NamedTuple):
+    """One workspace's cache: its folder, whose it is ("" when that cannot be read), bytes on disk, seconds
+    since the epoch of its last use, and whether all of it was counted.
+    """
+
+    folder: str
+    workspace: str
+    size: int
+    used: float
+    whole: bool
+
+
+def place(cache: str, workspace: str, uid: int) -> str:
+    """The folder that holds the cache of `workspace` for commands of `uid`, "" where none can be kept.
+
+    `cache` is jail's cache folder. Asks only; `prepare` makes it.
+    """
+    above = os.path.realpath(os.path.dirname(cache))
+    there = f"{above}/{os.path.basename(cache)}"
+    name = sha256_hex(f"{workspace}\0{uid}".encode("utf-8", "surrogateescape"))[:_NAME]
+    holder = f"{there}/{FOLDER}/{name}"
+    return f"{holder}/{FILES}" if _is_usable(holder, there) else ""
+
+
+def _is_usable(folder: str, top: str) -> bool:
+    """Whether `folder` is, or could be made, one that nobody else writes; jail's own begin with `top`."""
+    while True:
+        try:
+            found = os.lstat(folder)
+        except FileNotFoundError:
+            folder = os.path.dirname(folder)
+            continue
+        except OSError:
+            return False
+        if not stat.S_ISDIR(found.st_mode):
+            return False
+        if beneath(folder, top):
+            return _is_own(found)
+        ours = found.st_uid in (0, os.geteuid()) and not found.st_mode & stat.S_IWOTH
+        return ours and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+
+
+def prepare(folder: str, workspace: str, owner: tuple[int, int]) -> files.Identity:
+    """Make the folder of `place` where it is missing, note its use, and say which inode it is.
+
+    `owner`: uid and gid of who writes it, -1 to leave it to the caller. Raises JailError where it is not the
+    caller's own.
+    """
+    try:
+        return _prepare(folder, workspace, owner)
+    except OSError as error:
+        hint = "look at what is in it and who may write it, then remove it: a cache can be made again"
+        raise JailError(
+            "the folder of the private cache cannot be used",
+            where=f"{folder}: {error.strerror or error}",
+            hint=hint,
+        ) from error
+
+
+def _prepare(folder: str, workspace: str, owner: tuple[int, int]) -> files.Identity:
+    holder = os.path.dirname(folder)
+    caches = os.path.dirname(holder)
+    os.makedirs(os.path.dirname(caches), 0o700, exist_ok=True)
+    above = _open_own(-1, os.path.dirname(caches))
+    caches_fd = _make(above, os.path.basename(caches))
+    holder_fd = _make(caches_fd, os.path.basename(holder))
+    try:
+        _note(holder_fd, workspace)
+        with suppress(FileExistsError):
+            os.mkdir(FILES, 0o700, dir_fd=holder_fd)
+        if owner[0] >= 0:
+            os.chown(FILES, *owner, dir_fd=holder_fd, follow_symlinks=False)
+        fd = os.open(FILES, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=holder_fd)
+        try:
+            return files.identity(fd)
+        finally:
+            os.close(fd)
+    finally:
+        for fd in (above, caches_fd, holder_fd):
+            os.close(fd)
+
+
+def _make(folder_fd: int, name: str) -> int:
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=folder_fd)
+    return _open_own(folder_fd, name)
+
+
+def _open_own(folder_fd: int, name: str) -> int:
+    """A folder that is the caller's alone to write."""
+    fd = os.open(name, _OPEN, dir_fd=None if folder_fd < 0 else folder_fd)
+    found = os.fstat(fd)
+    if not _is_own(found):
+        os.close(fd)
+        raise PermissionError(f"{name} belongs to uid {found.st_uid} or can be written by others")
+    return fd
+
+
+def _note(holder_fd: int, workspace: str) -> None:
+    text = workspace.encode("utf-8", "surrogateescape")
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fd = os.open(WORKSPACE, flags, 0o600, dir_fd=holder_fd)
+    try:
+        if os.read(fd, LONGEST_PATH + 1) != text:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, text, 0)
+        os.utime(fd)
+    finally:
+        os.close(fd)
+
+
+def listing(cache: str) -> Iterator[Cache]:
+    """Every cache in jail's cache folder; what cannot be read of one has no workspace or no bytes."""
+    top = f"{os.path.realpath(os.path.dirname(cache))}/{os.path.basename(cache)}/{FOLDER}"
+    try:
+        names = sorted(os.listdir(top))
+    except OSError:
+        return
+    for name in names:
+        if len(name) == _NAME and all(char in "0123456789abcdef" for char in name):
+            yield _look(f"{top}/{name}")
+
+
+def _look(holder: str) -> Cache:
+    workspace, used = "", 0.0
+    with suppress(OSError):
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = os.open(f"{holder}/{WORKSPACE}", flags)
+        try:
+            workspace = os.fsdecode(os.read(fd, LONGEST_PATH))
+            used = os.fstat(fd).st_mtime
+        finally:
+            os.close(fd)
+    size, whole = 0, False
+    with suppress(OSError):
+        fd = os.open(f"{holder}/{FILES}", _OPEN)
+        try:
+            size, whole = _bytes(fd)
+        finally:
+            os.close(fd)
+    return Cache(holder, workspace, size, used, whole)
+
+
+def _bytes(fd: int) -> tuple[int, bool]:
+    """Bytes on the disk beneath an open folder; names with one inode count once."""
+    total, entries, counted, whole = 0, 0, set[int](), True
+    for folder in walk.folders(fd):
+        whole = not folder.denied
+        for entry in folder.entries:
+            entries += 1
+            if entries > MOST_ENTRIES:
+                return total, False
+            with suppress(OSError):
+                found = entry.stat(follow_symlinks=False)
+                if found.st_nlink == 1 or found.st_ino not in counted:
+                    total += found.st_blocks * 512
+                    counted.add(found.st_ino)
+    return total, whole

@@ -1,0 +1,71 @@
+"""PATH in a plan: which folders of it are given, and what they lead to.
+
+Rule: read-only, whoever's they are; one in the workspace is protected there, since the host runs what is put
+into it. What cannot be given safely leaves PATH, with a note.
+"""
+
+from jail.plan.facts import Facts, Place, Tools
+from jail.plan.trees import Trees
+from jail.policy.paths import beneath, deepest, overlaps
+
+
+def give_tools(trees: Trees, facts: Facts) -> dict[str, str]:
+    """What PATH leads to, and the variables that it needs. Most runs have none, and import nothing for it."""
+    if facts.tools == Tools():
+        return {}
+    from jail.plan import toolchains
+
+    toolchains.give(trees, facts)
+    toolchains.hide_secrets(trees, facts)
+    return toolchains.environment(trees, facts)
+
+
+def entries(trees: Trees, facts: Facts) -> list[str]:
+    """PATH as the command gets it: entries that can be given, in their order."""
+    kept: list[str] = []
+    left = dict(facts.tools.left)
+    for place in facts.path:
+        problem = left.get(place.given) or _unusable(place, facts)
+        if problem:
+            trees.notes.append(f"PATH entry {place.given or '(empty)'} is left out: {problem}")
+            continue
+        tree = deepest(place.real, trees.writable)
+        if tree and tree != place.real:
+            trees.protect(
+                place.real, "folder", "a PATH folder: what is put here would run as a command of the host"
+            )
+        elif not trees.holds(place.real):
+            trees.read(place.real, "a PATH folder")
+        shown = place.given if trees.holds(place.given) or _is_linked(place.given, trees) else place.real
+        if shown not in kept:
+            kept.append(shown)
+    return kept
+
+
+def _is_linked(path: str, trees: Trees) -> bool:
+    return any(beneath(path, link.target) for link in trees.links)
+
+
+def _unusable(place: Place, facts: Facts) -> str:
+    if not place.given.startswith("/"):
+        return "it is not an absolute path"
+    if place.real_kind == "file":
+        return "it is a file"
+    if place.strays:
+        return "a link in the workspace leads out of it"
+    return _held_back(place, facts)
+
+
+def _held_back(place: Place, facts: Facts) -> str:
+    """Why a folder that PATH leads to is not given, "" when it is."""
+    if place.real_kind not in ("folder", "file"):
+        return "it is not there"
+    if beneath(facts.home, place.real):
+        return "it holds the home folder"
+    if place.real == facts.workspace.real:
+        return "it is the workspace itself, which is writable"
+    if any(overlaps(place.real, own) for own in facts.own):
+        return "it holds jail's own files"
+    if any(overlaps(place.real, secret) for secret in facts.credentials):
+        return "it holds credentials"
+    return ""

@@ -1,0 +1,96 @@
+"""The private caches on the host: whose they are, what is refused, and what is counted."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jail.errors import JailError
+from jail.launch import caches
+
+NOBODY = (-1, -1)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> str:
+    return f"{os.path.realpath(tmp_path)}/.cache/jail"
+
+
+def test_each_workspace_and_uid_has_its_own_and_asking_makes_nothing(cache: str) -> None:
+    asked = {caches.place(cache, workspace, uid) for workspace in ("/a", "/b") for uid in (1, 2)}
+    assert len(asked) == 4
+    assert all(path.startswith(f"{cache}/caches/") for path in asked)
+    assert not os.path.exists(cache)
+
+
+def test_it_is_made_once_and_kept(cache: str) -> None:
+    folder = caches.place(cache, "/a", 1)
+    first = caches.prepare(folder, "/a", NOBODY)
+    Path(folder, "kept").write_text("x")
+    assert caches.prepare(folder, "/a", NOBODY) == first
+    assert Path(folder, "kept").exists()
+    assert [Path(path).stat().st_mode & 0o777 for path in (folder, os.path.dirname(folder))] == [0o700, 0o700]
+
+
+def test_a_link_or_an_open_folder_in_its_place_is_refused(cache: str, tmp_path: Path) -> None:
+    folder = caches.place(cache, "/a", 1)
+    caches.prepare(folder, "/a", NOBODY)
+    os.rmdir(folder)
+    os.symlink(tmp_path, folder)
+    with pytest.raises(JailError) as caught:
+        caches.prepare(folder, "/a", NOBODY)
+    assert caught.value.hint
+    os.unlink(folder)
+    os.chmod(os.path.dirname(folder), 0o777)
+    with pytest.raises(JailError, match="cache"):
+        caches.prepare(folder, "/a", NOBODY)
+
+
+def test_there_is_none_where_others_may_write_or_nobody_can(cache: str, tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    (tmp_path / "file").touch()
+    assert caches.place(f"{open_to_all}/jail", "/a", 1) == ""
+    assert caches.place(f"{tmp_path}/file/x/jail", "/a", 1) == ""
+    assert caches.place("/proc/none/jail", "/a", 1) == ""
+    os.makedirs(cache, 0o700)
+    os.chmod(cache, 0o775)
+    assert caches.place(cache, "/a", 1) == ""
+    os.chmod(cache, 0o700)
+    assert caches.place(cache, "/a", 1) != ""
+
+
+def test_the_listing_says_whose_how_large_and_when_last_used(cache: str) -> None:
+    assert list(caches.listing(cache)) == []
+    folder = caches.place(cache, "/work/\udcff", 1)
+    caches.prepare(folder, "/work/\udcff", NOBODY)
+    Path(folder, "big").write_bytes(b"x" * 100_000)
+    os.link(f"{folder}/big", f"{folder}/again")
+    note = os.path.dirname(folder) + "/workspace"
+    os.utime(note, (1000, 1000))
+    os.mkdir(f"{cache}/caches/not-one-of-ours")
+    (found,) = caches.listing(cache)
+    assert (found.workspace, found.used, found.whole) == ("/work/\udcff", 1000.0, True)
+    assert 100_000 <= found.size < 200_000
+    caches.prepare(folder, "/work/\udcff", NOBODY)
+    assert next(iter(caches.listing(cache))).used > 1000
+
+
+def test_what_cannot_be_read_is_listed_all_the_same(cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = caches.place(cache, "/a", 1)
+    caches.prepare(folder, "/a", NOBODY)
+    for name in ("one", "two"):
+        Path(folder, name).touch()
+    monkeypatch.setattr(caches, "MOST_ENTRIES", 1)
+    assert not next(iter(caches.listing(cache))).whole
+    os.unlink(os.path.dirname(folder) + "/workspace")
+    assert next(iter(caches.listing(cache))).workspace == ""
+
+
+@pytest.mark.root
+def test_root_makes_it_for_the_owner_of_the_workspace(cache: str) -> None:
+    folder = caches.place(cache, "/a", 1234)
+    caches.prepare(folder, "/a", (1234, 1234))
+    assert os.stat(folder).st_uid == 1234
+    assert os.stat(os.path.dirname(folder)).st_uid == 0
