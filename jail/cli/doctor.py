@@ -12,9 +12,9 @@ from jail.launch import doctor, doctor_text
 @click.command(name="doctor")
 @click.option(
     "--policy",
-    default="overnight",
+    default="",
     metavar="NAME|FILE",
-    help="Judge losses by this policy. Default: overnight.",
+    help="Judge losses by this policy. Default: as for `jail run`.",
 )
 @click.option("--attack", is_flag=True, help="Attack a run of the policy from inside, and say what held.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")

@@ -1,5 +1,5 @@
-"""The one table of the options of `run`, `plan` and `shell`: click and the plain parser are both made from
-it, and a test holds them equal.
+"""The one table of the options of `run`, `shell`, `plan` and `policy show`: click and the plain parser are both
+made from it, and a test holds them equal.
 """
 
 from jail.light import Final, NamedTuple
@@ -13,7 +13,7 @@ class Option(NamedTuple):
     name: str
     metavar: str
     help: str
-    commands: tuple[str, ...] = ("run", "plan", "shell")
+    commands: tuple[str, ...] = ("run", "plan", "shell", "policy show")
     many: bool = False
 
     @property
@@ -23,7 +23,7 @@ class Option(NamedTuple):
 
 
 OPTIONS: Final = (
-    Option("policy", "NAME|FILE", "A shipped policy by its name, or a file of yours. Default: overnight."),
+    Option("policy", "NAME|FILE", "A shipped level by its name, or a file of yours. Default: overnight."),
     Option("workspace", "FOLDER", "The folder that the command works on. Default: the current one."),
     Option("write", "PATH", "Give PATH for writing too. May be repeated, as may the next three.", many=True),
     Option("read", "PATH", "Give PATH read-only.", many=True),
@@ -32,5 +32,5 @@ OPTIONS: Final = (
     Option("timeout", "TIME", "End the command after TIME: 90s, 45m, 12h; 0 is never."),
     Option("gpu", "", "Give the GPUs of this host."),
     Option("status_file", "FILE", "Write how it ended to FILE, as JSON.", ("run", "shell")),
-    Option("json", "", "Print the plan as JSON.", ("plan",)),
+    Option("json", "", "Print JSON.", ("plan", "policy show")),
 )

@@ -7,6 +7,7 @@ COMMANDS: Final = {
     "shell": "Open your shell inside the walls.",
     "exec": "Run one more command in a session that runs.",
     "plan": "Print what `run` would do.",
+    "policy": "Show, judge and list policies: what a run may do.",
     "doctor": "Say what this host can give, and how to mend the rest.",
     "sessions": "List the sessions, newest first.",
     "logs": "Print what a session recorded, and what it printed.",

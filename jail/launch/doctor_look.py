@@ -93,7 +93,8 @@ def accepted(environ: Mapping[str, str], policy: str) -> tuple[str, tuple[str, .
     """
     try:
         home = survey.caller_from(environ, "/").home
-        found = load(policy, places.own(environ, home).cache, home)
+        own = places.own(environ, home)
+        found = load(policy, own.cache, home, user=own.user_policy)
     except ImportError:
         return policy, ()
     return found.name, found.accept

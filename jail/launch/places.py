@@ -12,6 +12,7 @@ from jail.ledger.place import state_folder
 from jail.light import Final, Mapping, NamedTuple
 from jail.plan.facts import Place
 from jail.policy.paths import beneath
+from jail.policy.sources import USER_FILE
 
 CREDENTIALS: Final = (
     ".ssh",
@@ -115,6 +116,11 @@ class Own(NamedTuple):
     state: str
     cache: str
     config: str
+
+    @property
+    def user_policy(self) -> str:
+        """The person's own policy file."""
+        return f"{self.config}/{USER_FILE}"
 
 
 def own(environ: Mapping[str, str], home: str) -> Own:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Options(NamedTuple):
     """The options of `run` and `plan`, as given; the names are those of cli/options.py."""
 
-    policy: str = "overnight"
+    policy: str = ""
     write: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
@@ -67,15 +67,17 @@ def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, st
 def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
     caller = survey.caller_from(environ, options.workspace)
     own = places.own(environ, caller.home)
-    policy = load(options.policy, own.cache, caller.home)
-    if options[1:7] != Options()[1:7]:
-        policy = _with_flags(policy, options, caller)
+    policy = load(options.policy, own.cache, caller.home, user=own.user_policy, workspace=caller.workspace)
+    policy = with_options(policy, options, caller)
     facts, identities = survey.survey(policy, caller, own, command[0])
     watched = watchlist.places(facts.watch_folders, facts.absent, facts.guarded)
     return Prepared(policy, build(policy, facts, command), own, identities, watched)
 
 
-def _with_flags(policy: Policy, options: Options, caller: survey.Caller) -> Policy:
+def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Policy:
+    """The policy with what the options say, which is the person's last word. Raises PolicyFaults."""
+    if options[1:7] == Options()[1:7]:
+        return policy
     from jail.policy.flags import with_flags  # a plain `jail run -- COMMAND` has none
 
     return with_flags(

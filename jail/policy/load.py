@@ -1,148 +1,97 @@
-"""Finds policy files, reads them, and keeps what they say in a cache, so that a launch parses no TOML.
+"""The policy of a run, and what is kept of it, so that a launch parses no TOML.
 
-Rule: the only module of this room that touches files. A policy decides what a run may do, so one that anybody
-may write is refused. What is kept (jail.kernel.cache) has as its key the content and everything else that
-decides the result: the home folder, jail's and Python's version, and the state of the modules that judge, so
-that an updated checkout does not trust what older checks let pass.
+Rule: what is kept (jail.kernel.cache) has as its key the content of each file of the person and of the
+project, or that there is none, and everything else that decides the result: the home folder, jail's and
+Python's version, and the state of the modules that judge, so that an updated checkout does not trust what
+older checks let pass. The shipped files are part of jail as its modules are, and are told by their state.
 """
 
 import marshal
 import os
-import stat
 import sys
 
 from jail import __version__
-from jail.errors import EXIT_USAGE, JailError
 from jail.kernel import cache
 from jail.kernel.digest import sha256_hex
 from jail.light import Final
+from jail.policy import sources
+from jail.policy.sources import Given, find, shipped_folder, shipped_names
 from jail.policy.value import Policy
 
-LARGEST_FILE: Final = 1 << 20
-"""Bytes of a policy file; the shipped one has 10 KiB, and no person writes more than this."""
-_JUDGES: Final = ("parse.py", "shape.py", "check.py", "names.py", "paths.py", "limits.py", "value.py")
+_JUDGES: Final = (
+    *("compose.py", "narrow.py", "parse.py", "shape.py", "check.py", "names.py", "paths.py", "limits.py"),
+    *("amounts.py", "sources.py", "value.py"),
+)
 """The modules of this room on which the result depends."""
 
-
-def shipped_folder() -> str:
-    """The folder of the shipped policies: `jail/policies` of a wheel, `policies` of a checkout."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    installed = os.path.join(package, "policies")
-    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(package), "policies")
+__all__ = ["find", "load", "shipped_folder", "shipped_names"]
 
 
-def shipped_names() -> list[str]:
-    """The names of the shipped policies, sorted."""
-    try:
-        files = os.listdir(shipped_folder())
-    except OSError:
-        return []
-    return sorted(file.removesuffix(".toml") for file in files if file.endswith(".toml"))
+def load(chosen: str, cache_folder: str | None, home: str, *, user: str = "", workspace: str = "") -> Policy:
+    """The policy of a run: `chosen` is the value of --policy, "" for none. PolicyFaults where a file is
+    wrong, JailError where one cannot be read or anybody may write it.
 
-
-def find(name_or_path: str) -> str:
-    """The absolute path of a policy: a bare name is a shipped one, `/` or `.toml` makes it a file."""
-    if "/" in name_or_path or name_or_path.endswith(".toml"):
-        return os.path.abspath(name_or_path)
-    names = shipped_names()
-    if name_or_path in names:
-        return os.path.join(shipped_folder(), f"{name_or_path}.toml")
-    raise JailError(
-        f"there is no shipped policy `{name_or_path}`",
-        where="--policy",
-        hint=f"shipped: {', '.join(names) or 'none (jail is not whole)'}; name a file of yours with a slash",
-        code=EXIT_USAGE,
-    )
-
-
-def load(name_or_path: str, cache_folder: str | None, home: str) -> Policy:
-    """The policy of that name or file; PolicyFaults where it is wrong, JailError where it
-    cannot be read or anybody may write it.
-
-    `home` is the home folder that `~` means. `cache_folder` is made (0700) where absent; None is no cache.
+    `home` is the home folder that `~` means; `user` the person's own file and `workspace` the folder whose
+    project file takes part, "" for neither. `cache_folder` is made (0700) where absent; None is no cache.
     """
-    file = find(name_or_path)
-    content = _content(file)
-    source = (file, sha256_hex(content))
+    given = sources.gather(chosen, home, user, workspace)
     if cache_folder is None:
-        return _parsed(content, file, home)
-    name = f"policy-{cache.key(file).hex()[:32]}"  # one for each file, whatever it says
+        return _composed(given)[0]
+    texts = (given.own, given.user, given.project)
+    # One for each choice and each project, whatever they say.
+    name = f"policy-{cache.key(given.level, *(text.file if text else '' for text in texts)).hex()[:32]}"
     judges = cache.generation(os.path.dirname(os.path.abspath(__file__)), _JUDGES)
-    key = cache.key("policy", source[1], home, __version__, sys.version, judges)
+    key = cache.key("policy", *_deciding(given), __version__, sys.version, judges)
     kept = _kept(cache_folder, name, key)
     if kept is not None:
-        return Policy._make((*kept, (source,)))
-    policy = _parsed(content, file, home)
-    cache.write(cache_folder, name, key, marshal.dumps(tuple(policy)[:-1]))
+        return kept
+    policy, shipped = _composed(given)
+    cache.write(cache_folder, name, key, marshal.dumps((tuple(policy), shipped)))
     return policy
 
 
-def _parsed(content: bytes, file: str, home: str) -> Policy:
-    from jail.policy.parse import parse
-
-    return parse(content, file, home)
-
-
-def _content(file: str) -> bytes:
-    """The bytes of a regular file that not everybody may write, LARGEST_FILE at most.
-
-    Its group may: with umask 002, as many systems have it, each person's own group may write all their files.
-    O_NONBLOCK: opening a FIFO must not wait (open(2)).
-    """
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no path holds a NUL character"
-        raise _unfit(
-            file, f"cannot be opened: {reason}", "name a policy file that is there and readable"
-        ) from None
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise _unfit(file, "is not a regular file", "name the TOML file itself")
-        if found.st_mode & stat.S_IWOTH:
-            raise _unfit(
-                file, "can be written by anybody", "look at what it says, then run `chmod o-w` on it"
-            )
-        content = _read(descriptor)
-    except OSError as error:
-        raise _unfit(file, f"cannot be read: {error.strerror}", "look at its file system") from None
-    finally:
-        os.close(descriptor)
-    if content is None:
-        raise _unfit(file, "is larger than 1 MiB", "name a policy file; is this one?")
-    return content
+def _deciding(given: Given) -> list[str]:
+    """Everything of `given` on which the result depends; "" stands for a file that is not there."""
+    texts = (given.own, given.user, given.project)
+    said = [part for text in texts for part in ((text.file, sha256_hex(text.content)) if text else ("", ""))]
+    return [given.level, *said, given.home, given.workspace, shipped_folder()]
 
 
-def _unfit(file: str, what: str, hint: str) -> JailError:
-    return JailError(f"the policy {what}", where=file, hint=hint, code=EXIT_USAGE)
+def _composed(given: Given) -> tuple[Policy, tuple[tuple[str, str], ...]]:
+    """The policy, and (file, state) of each shipped file that it was made of."""
+    from jail.policy.compose import compose
+
+    made = compose(given)
+    return made.policy, tuple((text.file, text.state) for text in made.shipped)
 
 
-def _read(descriptor: int) -> bytes | None:
-    """All of a file, or None where it has more than LARGEST_FILE bytes, also if it grows meanwhile."""
-    content = b""
-    while len(content) <= LARGEST_FILE:
-        part = os.read(descriptor, LARGEST_FILE + 1 - len(content))
-        if not part:
-            return content
-        content += part
-    return None
-
-
-def _kept(folder: str, name: str, key: bytes) -> tuple[object, ...] | None:
-    """The fields of the policy kept under `name` for `key`, or None for any reason whatever."""
+def _kept(folder: str, name: str, key: bytes) -> Policy | None:
+    """The policy kept under `name` for `key`, or None for any reason whatever."""
     body = cache.read(folder, name, key)
     if body is None:
         return None
     try:
-        fields = marshal.loads(body)  # noqa: S302 - the cache gives only what we wrote, by owner and digest
+        found = marshal.loads(body)  # noqa: S302 - the cache gives only what we wrote, by owner and digest
     except (EOFError, ValueError, TypeError):
         return None
-    return fields if _fits(fields) else None
+    if type(found) is not tuple or len(found) != 2:
+        return None
+    fields, shipped = found
+    if not (_fits(fields) and _are_pairs(shipped)):
+        return None
+    if any(sources.state(file) != state for file, state in shipped):
+        return None
+    return Policy._make(fields)
+
+
+def _are_pairs(field: object) -> bool:
+    return type(field) is tuple and all(
+        type(pair) is tuple and [type(part) for part in pair] == [str, str] for pair in field
+    )
 
 
 def _fits(fields: object) -> bool:
-    """Whether `fields` are those of a Policy without its sources, each of its type."""
+    """Whether `fields` are those of a Policy, each of its type."""
     kinds = (
         *("text",) * 2,
         *("texts",) * 5,
@@ -153,6 +102,7 @@ def _fits(fields: object) -> bool:
         *(int,) * 6,
         float,
         "texts",
+        "pairs",
     )
     if not isinstance(fields, tuple) or len(fields) != len(kinds):
         return False
@@ -162,9 +112,7 @@ def _fits(fields: object) -> bool:
         elif kind == "texts":
             fits = type(field) is tuple and all(type(text) is str for text in field)
         elif kind == "pairs":
-            fits = type(field) is tuple and all(
-                type(pair) is tuple and [type(part) for part in pair] == [str, str] for pair in field
-            )
+            fits = _are_pairs(field)
         else:
             fits = type(field) is kind
         if not fits:

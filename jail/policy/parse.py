@@ -1,4 +1,4 @@
-"""TOML → Policy, with every fault at once: file, key path, what is wrong, what to do.
+"""TOML → one file of a policy, judged alone, with every fault at once: file, key, what is wrong, what to do.
 
 Rule: only a cache miss imports this module, as tomllib and pydantic cost several bare interpreters. pydantic
 judges the shape (unknown keys, types, missing keys) and the light checks, which the command line shares,
@@ -7,25 +7,23 @@ judge whatever has the right shape, so that one wrong key hides no other fault. 
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from jail.kernel.digest import sha256_hex
 from jail.policy import limits
 from jail.policy.check import (
     VERBS,
     Entry,
     Fault,
     PolicyFaults,
-    clean,
     clean_home,
     contradictions,
     path_complaint,
     resolved,
 )
 from jail.policy.names import pass_complaint, set_complaint
-from jail.policy.shape import File, Found, Path, at, shaped, shown
-from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
+from jail.policy.shape import SHAPES, Found, Path, at, shaped, shown
+from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS
 
 _MOST_ENTRIES: Final = 1000
 """Entries of one array: a path costs a mount, and a host has only so many (fs.mount-max, proc(5))."""
@@ -34,23 +32,102 @@ _LONGEST_DESCRIPTION: Final = 1000
 _NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
-def parse(content: bytes, file: str, home: str) -> Policy:
-    """The policy in `content`; PolicyFaults with every fault of it.
+LEVEL: Final = "level"
+PART: Final = "part"
+OWN: Final = "policy"
+USER: Final = "user"
+PROJECT: Final = "project"
+"""The kinds of file: a shipped level, a shipped part, what --policy names, the person's file, a project's."""
 
-    `file` is the name shown and kept in `sources`; `home` the home folder that `~` means.
+
+class Document(NamedTuple):
+    """One file, judged alone: its kind, its path, and its tables as TOML has them."""
+
+    kind: str
+    file: str
+    tables: dict[str, Any]
+
+
+class Shipped(NamedTuple):
+    """The names that `base` and `parts` may hold."""
+
+    levels: Sequence[str]
+    parts: Sequence[str]
+
+
+NONE: Final = Shipped((), ())
+
+
+def parse(content: bytes, file: str, home: str, kind: str = OWN, shipped: Shipped = NONE) -> Document:
+    """The file as its kind may be; PolicyFaults with every fault of it.
+
+    `file` is the name shown; `home` the home folder that `~` means.
     """
     home = clean_home(home)
     text = _decoded(content, file)
     document = _document(text, file)
-    policy, found = shaped(document)
+    found = shaped(document)
     found += [*_described(document), *_paths(document, home), *_names(document), *_amounts(document)]
     for table, key, known, one in _VOCABULARIES:
         found += _known_names(document, (table, key), known, one)
-    if policy is None or found:
+    found += _known_names(document, ("parts",), dict.fromkeys(shipped.parts, ""), "part")
+    found += [*_of_its_kind(document, kind), *_base(document, shipped.levels)]
+    if found:
         found.sort(key=_order(document))
         faults = [Fault(file, shown(one.path), one.message, one.hint) for one in found]
         raise PolicyFaults(f"the policy {file}", faults)
-    return _value(policy, (file, sha256_hex(content)))
+    return Document(kind, file, document)
+
+
+_REFUSED: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    LEVEL: {
+        "base": ("a shipped level starts from nothing", "remove the key"),
+        "without": ("a shipped level has nothing to take away from", "remove the table"),
+    },
+    PART: {
+        "name": ("a part has the name of its file", "remove the key"),
+        "base": ("a part starts from nothing", "remove the key"),
+        "parts": ("parts use no parts", "name each part in the policy itself"),
+        "without": ("a part has nothing to take away from", "remove the table"),
+    },
+}
+"""Keys at the top that a kind of file does not take: why, and what to do."""
+
+
+def _of_its_kind(document: dict[str, Any], kind: str) -> Iterator[Found]:
+    """What this kind of file must have, and may not have."""
+    if kind in (LEVEL, OWN) and "name" not in document:
+        yield Found(("name",), "missing", f"write {SHAPES[('name',)].example}")
+    for key, (message, hint) in _REFUSED.get(kind, {}).items():
+        if key in document:
+            yield Found((key,), message, hint)
+    if kind == OWN and "without" in document and "base" not in document:
+        hint = "remove the table, or name the level to start from: " + SHAPES[("base",)].example
+        yield Found(("without",), "this policy has no `base`, so there is nothing to take away from", hint)
+    if kind == USER or (kind == OWN and "base" in document):
+        for path in LISTS:
+            if at(document, path) == []:
+                hint = "remove the key; what is to be taken away stands under [without]"
+                yield Found(path, "an empty list adds nothing, and takes nothing away", hint)
+
+
+def _base(document: dict[str, Any], levels: Sequence[str]) -> Iterator[Found]:
+    name = document.get("base")
+    if isinstance(name, str) and name not in levels:
+        close = difflib.get_close_matches(name[:_LONGEST_NAME], levels, n=1)
+        guess = f"; did you mean `{close[0]}`?" if close else ""
+        hint = f"known: {', '.join(levels)}; a file cannot be a base"
+        yield Found(("base",), f"unknown level `{name[:80]}`{guess}", hint)
+
+
+LISTS: Final[tuple[tuple[str, ...], ...]] = (
+    *(("files", verb) for verb in VERBS),
+    ("toolchains", "use"),
+    ("environment", "pass"),
+    ("terminal", "allow"),
+    ("accept", "losses"),
+)
+"""The keys that take arrays, apart from `parts` and what stands under [without]."""
 
 
 def _decoded(content: bytes, file: str) -> str:
@@ -90,15 +167,15 @@ def _described(document: dict[str, Any]) -> Iterator[Found]:
 def _paths(document: dict[str, Any], home: str) -> Iterator[Found]:
     entries: list[Entry] = []
     where: dict[str, Path] = {}
-    for verb in VERBS:
-        for path, text in _strings(document, "files", verb):
-            if len(path) < 3:
+    for table, verb in (*(("files", verb) for verb in VERBS), *(("without", verb) for verb in VERBS)):
+        for path, text in _strings(document, (table, verb)):
+            if isinstance(path[-1], str):
                 yield Found(
                     path, f"more than {_MOST_ENTRIES} entries", "name folders instead of what is in them"
                 )
             elif complaint := path_complaint(text, verb, home):
                 yield Found(path, *complaint)
-            else:
+            elif table == "files":
                 where[shown(path)] = path
                 entries.append(Entry(verb, shown(path), resolved(text, home)))
     for entry, message, hint in contradictions(entries):
@@ -107,8 +184,8 @@ def _paths(document: dict[str, Any], home: str) -> Iterator[Found]:
 
 def _names(document: dict[str, Any]) -> Iterator[Found]:
     passed: dict[str, Path] = {}
-    for path, name in _strings(document, "environment", "pass"):
-        if len(path) < 3:
+    for path, name in _strings(document, ("environment", "pass")):
+        if isinstance(path[-1], str):
             yield Found(path, f"more than {_MOST_ENTRIES} entries", "name fewer variables")
         elif complaint := pass_complaint(name):
             yield Found(path, *complaint)
@@ -146,15 +223,18 @@ _VOCABULARIES: Final = (
     ("toolchains", "use", TOOLCHAINS, "toolchain"),
     ("terminal", "allow", TERMINAL, "name"),
     ("accept", "losses", LOSSES, "loss"),
+    ("without", "toolchains", TOOLCHAINS, "toolchain"),
+    ("without", "terminal", TERMINAL, "name"),
+    ("without", "losses", LOSSES, "loss"),
 )
 """Arrays that take names of one table: where they stand, the table, and what one of them is called."""
 
 
 def _known_names(
-    document: dict[str, Any], where: tuple[str, str], known: Mapping[str, str], one: str
+    document: dict[str, Any], where: tuple[str, ...], known: Mapping[str, str], one: str
 ) -> Iterator[Found]:
     seen: set[str] = set()
-    for path, name in _strings(document, *where):
+    for path, name in _strings(document, where):
         if name in known and name not in seen:
             seen.add(name)
         elif name in seen:
@@ -165,17 +245,19 @@ def _known_names(
             yield Found(path, f"unknown {one} `{name[:80]}`{guess}", f"known: {', '.join(known)}")
 
 
-def _strings(document: dict[str, Any], table: str, key: str) -> Iterator[tuple[Path, str]]:
+def _strings(document: dict[str, Any], where: tuple[str, ...]) -> Iterator[tuple[Path, str]]:
     """The strings of an array with their paths; nothing where it has another shape, which shaped reports.
 
     Where there are too many, one pair with the path of the array itself.
     """
-    values = at(document, (table, key))
+    values = at(document, where)
     if isinstance(values, list):
         if len(values) > _MOST_ENTRIES:
-            yield (table, key), ""
+            yield where, ""
             return
-        yield from (((table, key, place), text) for place, text in enumerate(values) if isinstance(text, str))
+        for place, text in enumerate(values):
+            if isinstance(text, str):
+                yield (*where, place), text
 
 
 def _order(document: Mapping[str, Any]) -> Callable[[Found], tuple[int, ...]]:
@@ -196,28 +278,3 @@ def _order(document: Mapping[str, Any]) -> Callable[[Found], tuple[int, ...]]:
         return places.get(keys, (-1,)) + positions
 
     return order
-
-
-def _value(file: File, source: tuple[str, str]) -> Policy:
-    return Policy(
-        name=file.name,
-        description=file.description,
-        system=tuple(map(clean, file.files.system)),
-        write=tuple(map(clean, file.files.write)),
-        read=tuple(map(clean, file.files.read)),
-        hide=tuple(map(clean, file.files.hide)),
-        toolchains=tuple(file.toolchains.use),
-        gpu=file.toolchains.gpu,
-        pass_names=tuple(file.environment.pass_names),
-        set_values=tuple(sorted(file.environment.set_values.items())),
-        terminal=tuple(file.terminal.allow),
-        memory_bytes=limits.size("memory", file.limits.memory),
-        processes=file.limits.processes,
-        open_files=file.limits.open_files,
-        tmp_bytes=limits.size("tmp", file.limits.tmp),
-        held_bytes=limits.size("held", file.limits.held),
-        output_bytes=limits.size("output", file.limits.output),
-        timeout=limits.duration("timeout", file.limits.timeout),
-        accept=tuple(file.accept.losses),
-        sources=(source,),
-    )

@@ -1,7 +1,7 @@
 """The shape of a policy file: its tables, their keys, and what each takes.
 
-Rule: imported by parse alone, as pydantic is slow to import. The models are the one list of keys; the words
-for people stand beside them in SHAPES, so that no message depends on pydantic's wording.
+Rule: imported by parse and the schema alone, as pydantic is slow to import. The models are the one list of
+keys; the words for people stand beside them in SHAPES, so that no message depends on pydantic's wording.
 """
 
 import difflib
@@ -68,47 +68,92 @@ class _Accept(_Table):
     losses: list[str] = []
 
 
-class File(_Table):
-    """A whole policy file; what is absent gives nothing, or the strict limit."""
+class _Without(_Table):
+    system: list[str] = []
+    write: list[str] = []
+    read: list[str] = []
+    hide: list[str] = []
+    toolchains: list[str] = []
+    environment: list[str] = []
+    terminal: list[str] = []
+    losses: list[str] = []
 
-    name: str
+
+class File(_Table):
+    """A policy file of any kind; what is absent gives nothing, or the strict limit.
+
+    Which of the keys each kind of file takes is parse's to judge.
+    """
+
+    name: str = ""
     description: str = ""
+    base: str = ""
+    parts: list[str] = []
     files: _Files = _Files()
     toolchains: _Toolchains = _Toolchains()
     environment: _Environment = _Environment()
     terminal: _Terminal = _Terminal()
     limits: _Limits = _Limits()
     accept: _Accept = _Accept()
+    without: _Without = _Without()
 
 
-SHAPES: Final[dict[Path, tuple[str, str]]] = {
-    ("name",): ("a string", 'name = "overnight"'),
-    ("description",): ("a string", 'description = "For work that nobody watches."'),
-    ("files",): ("a table", "[files]"),
-    ("files", "system"): ("an array of strings", 'system = ["/usr"]'),
-    ("files", "write"): ("an array of strings", 'write = ["~/out"]'),
-    ("files", "read"): ("an array of strings", 'read = ["~/.rustup"]'),
-    ("files", "hide"): ("an array of strings", 'hide = [".env"]'),
-    ("toolchains",): ("a table", "[toolchains]"),
-    ("toolchains", "use"): ("an array of strings", 'use = ["python"]'),
-    ("toolchains", "gpu"): ("true or false", "gpu = false"),
-    ("environment",): ("a table", "[environment]"),
-    ("environment", "pass"): ("an array of strings", 'pass = ["TERM"]'),
-    ("environment", "set"): ("a table", "[environment.set]"),
-    ("terminal",): ("a table", "[terminal]"),
-    ("terminal", "allow"): ("an array of strings", 'allow = ["title"]'),
-    ("limits",): ("a table", "[limits]"),
-    ("limits", "memory"): ("a string or a number of bytes", 'memory = "8 GiB"'),
-    ("limits", "processes"): ("a whole number", "processes = 4096"),
-    ("limits", "open_files"): ("a whole number", "open_files = 65536"),
-    ("limits", "tmp"): ("a string or a number of bytes", 'tmp = "2 GiB"'),
-    ("limits", "held"): ("a string or a number of bytes", 'held = "2 GiB"'),
-    ("limits", "output"): ("a string or a number of bytes", 'output = "1 GiB"'),
-    ("limits", "timeout"): ("a string", 'timeout = "12h"'),
-    ("accept",): ("a table", "[accept]"),
-    ("accept", "losses"): ("an array of strings", 'losses = ["limits-memory"]'),
+class Shape(NamedTuple):
+    """What a key takes, in words; an example; and what it is for, in a sentence."""
+
+    takes: str
+    example: str
+    about: str
+
+
+_TEXTS: Final = "an array of strings"
+_BYTES: Final = "a string or a number of bytes"
+
+SHAPES: Final[dict[Path, Shape]] = {
+    ("name",): Shape("a string", 'name = "mine"', "The policy's name; a policy of its own needs one."),
+    ("description",): Shape("a string", 'description = "For work that nobody watches."', "What it is for."),
+    ("base",): Shape("a string", 'base = "supervised"', "The shipped level that this file starts from."),
+    ("parts",): Shape(_TEXTS, 'parts = ["system"]', "Shipped parts whose lists and values are taken first."),
+    ("files",): Shape("a table", "[files]", "What of the host exists inside, beside the workspace."),
+    ("files", "system"): Shape(
+        _TEXTS, 'system = ["/usr"]', "The host's own folders, read-only where the host has them."
+    ),
+    ("files", "write"): Shape(_TEXTS, 'write = ["~/out"]', "Written for real, beside the workspace."),
+    ("files", "read"): Shape(_TEXTS, 'read = ["~/data"]', "Read-only, in the workspace too."),
+    ("files", "hide"): Shape(_TEXTS, 'hide = [".env"]', "Absent, also where a wider entry would show it."),
+    ("toolchains",): Shape("a table", "[toolchains]", "Programs of the person's own home folder."),
+    ("toolchains", "use"): Shape(
+        _TEXTS, 'use = ["python"]', "Whose folders are found from PATH and given read-only."
+    ),
+    ("toolchains", "gpu"): Shape("true or false", "gpu = false", "Whether the GPU's devices are given."),
+    ("environment",): Shape("a table", "[environment]", "The environment inside, an allow-list."),
+    ("environment", "pass"): Shape(
+        _TEXTS, 'pass = ["TERM"]', "Names handed on from the caller; `LC_*` is all that begin so."
+    ),
+    ("environment", "set"): Shape("a table", "[environment.set]", "Names and the values that they get."),
+    ("terminal",): Shape("a table", "[terminal]", "What may be done to the person's terminal from inside."),
+    ("terminal", "allow"): Shape(_TEXTS, 'allow = ["title"]', "Escape sequences that are let through."),
+    ("limits",): Shape("a table", "[limits]", "The most that a run may use."),
+    ("limits", "memory"): Shape(_BYTES, 'memory = "8 GiB"', "Of everything inside together."),
+    ("limits", "processes"): Shape("a whole number", "processes = 4096", "Processes and threads at once."),
+    ("limits", "open_files"): Shape("a whole number", "open_files = 65536", "Open files of one process."),
+    ("limits", "tmp"): Shape(_BYTES, 'tmp = "2 GiB"', "Of each private folder in memory."),
+    ("limits", "held"): Shape(_BYTES, 'held = "2 GiB"', "Of the host's disk, for what is kept back."),
+    ("limits", "output"): Shape(_BYTES, 'output = "1 GiB"', "What the command may print."),
+    ("limits", "timeout"): Shape("a string", 'timeout = "12h"', 'When the run is ended; "0" is never.'),
+    ("accept",): Shape("a table", "[accept]", "Walls that a run may go without."),
+    ("accept", "losses"): Shape(_TEXTS, 'losses = ["limits-memory"]', "Losses that do not refuse the run."),
+    ("without",): Shape("a table", "[without]", "What is taken away from what comes before this file."),
+    ("without", "system"): Shape(_TEXTS, 'system = ["/opt"]', "Entries of files.system taken away."),
+    ("without", "write"): Shape(_TEXTS, 'write = ["~/out"]', "Entries of files.write taken away."),
+    ("without", "read"): Shape(_TEXTS, 'read = ["~/data"]', "Entries of files.read taken away."),
+    ("without", "hide"): Shape(_TEXTS, 'hide = [".env"]', "Entries of files.hide taken away."),
+    ("without", "toolchains"): Shape(_TEXTS, 'toolchains = ["java"]', "Names not in toolchains.use."),
+    ("without", "environment"): Shape(_TEXTS, 'environment = ["CI"]', "Names neither passed nor set."),
+    ("without", "terminal"): Shape(_TEXTS, 'terminal = ["title"]', "Names not in terminal.allow."),
+    ("without", "losses"): Shape(_TEXTS, 'losses = ["landlock"]', "Losses that refuse the run again."),
 }
-"""Every key of a policy: what it takes, in words, and an example."""
+"""Every key of a policy file."""
 
 _KINDS: Final[tuple[tuple[type, str], ...]] = (
     (bool, "true or false"),
@@ -121,26 +166,25 @@ _KINDS: Final[tuple[tuple[type, str], ...]] = (
 """Values of tomllib in words; what is left is a date or a time. bool stands first: it is a kind of int."""
 
 
-def shaped(document: dict[str, Any]) -> tuple[File | None, list[Found]]:
-    """The file as typed tables, or what is wrong with its shape."""
+def shaped(document: dict[str, Any]) -> list[Found]:
+    """What is wrong with the shape of a file."""
     try:
-        return File.model_validate(document), []
+        File.model_validate(document)
     except ValidationError as error:
         # A number-or-string key fails once for each of the two, at the same path.
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         found = [_misshapen(document, fault["type"], fault["loc"]) for fault in faults]
-        return None, list({one.path: one for one in found}.values())
+        return list({one.path: one for one in found}.values())
+    return []
 
 
 def _misshapen(document: dict[str, Any], kind: str, path: Path) -> Found:
-    if kind == "missing":
-        return Found(path, "missing", f"write {SHAPES[path][1]}")
     if kind == "extra_forbidden":
         return _unknown(path)
     if path[:1] == ("limits",):
         path = path[:2]  # pydantic names the member of a union after it
     # What is not in the table is an entry of an array or of [environment.set].
-    expected, example = SHAPES.get(path, ("a string", "it in quotes"))
+    expected, example, _ = SHAPES.get(path, ("a string", "it in quotes", ""))
     return Found(path, f"{_kind(at(document, path))}, but it takes {expected}", f"write {example}")
 
 
