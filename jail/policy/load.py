@@ -15,16 +15,14 @@ from jail.kernel import cache
 from jail.kernel.digest import sha256_hex
 from jail.light import Final
 from jail.policy import sources
-from jail.policy.sources import Given, find, shipped_folder, shipped_names
+from jail.policy.sources import Given, shipped_folder
 from jail.policy.value import Policy
 
 _JUDGES: Final = (
     *("compose.py", "narrow.py", "parse.py", "shape.py", "check.py", "names.py", "paths.py", "limits.py"),
-    *("amounts.py", "sources.py", "value.py"),
+    *("amounts.py", "draft.py", "sources.py", "value.py"),
 )
 """The modules of this room on which the result depends."""
-
-__all__ = ["find", "load", "shipped_folder", "shipped_names"]
 
 
 def load(chosen: str, cache_folder: str | None, home: str, *, user: str = "", workspace: str = "") -> Policy:

@@ -13,12 +13,12 @@ import jail
 from jail.errors import EXIT_USAGE, JailError
 from jail.policy.check import PolicyFaults
 from jail.policy.flags import with_flags
-from jail.policy.parse import parse
 from jail.policy.value import Policy
+from support.composed import made
 
 HOME, CWD = "/home/ada", "/home/ada/work"
-BASE = parse(
-    b"""
+BASE = made(
+    own="""
     name = "base"
     [files]
     system = ["/usr"]
@@ -28,10 +28,8 @@ BASE = parse(
     [environment]
     pass = ["TERM", "LC_*"]
     set = { A = "1", B = "2" }
-    """,
-    "base.toml",
-    HOME,
-)
+    """
+).policy
 
 
 def given_flags(**flags: Any) -> Policy:

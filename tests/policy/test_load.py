@@ -2,10 +2,12 @@
 
 import marshal
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,8 +16,10 @@ from jail.errors import EXIT_USAGE, JailError
 from jail.kernel import cache as caching
 from jail.kernel.digest import sha256_hex
 from jail.policy import load as loading
+from jail.policy import sources
 from jail.policy.check import PolicyFaults
-from jail.policy.load import LARGEST_FILE, find, load, shipped_folder, shipped_names
+from jail.policy.load import load
+from jail.policy.sources import LARGEST_FILE, find, shipped_folder, shipped_names
 from jail.policy.value import Policy
 from support.installed import CHECKOUT, Installed
 
@@ -25,7 +29,7 @@ PACKAGES = Path(jail.__file__).parent.parent
 TEXT = 'name = "mine"\n[files]\nread = ["/srv"]\n[limits]\ntimeout = "1.5h"\n'
 HEAVY = (
     "tomllib pydantic pydantic_core json hashlib difflib pathlib dataclasses subprocess logging argparse "
-    "shutil tempfile socket inspect jail.policy.parse jail.policy.shape"
+    "shutil tempfile socket inspect jail.policy.parse jail.policy.shape jail.policy.compose jail.policy.narrow"
 ).split()
 
 
@@ -49,9 +53,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     calls: list[bytes] = []
     real = parsing.parse
 
-    def parse(content: bytes, file: str, home: str) -> Policy:
+    def parse(content: bytes, *more: Any) -> parsing.Document:
         calls.append(content)
-        return real(content, file, home)
+        return real(content, *more)
 
     monkeypatch.setattr(parsing, "parse", parse)
     return calls
@@ -99,7 +103,7 @@ def shipped_file(python: str, packages: Path) -> Path:
     """Where the jail of `packages` finds its shipped policy."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); "
-        "from jail.policy import load; print(load.find('overnight'))"
+        "from jail.policy import sources; print(sources.find('overnight'))"
     )
     command = [python, "-I", "-S", "-c", code, str(packages)]
     return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
@@ -115,7 +119,7 @@ def test_an_installed_jail_has_its_policies_in_the_package(installed: Installed)
 
 
 @pytest.mark.parametrize(
-    "name", ["", "overnite", "Overnight", ".", "..", "overnight\0", "~", "overnight.", "\udcff"]
+    "name", ["overnite", "parts", "Overnight", ".", "..", "overnight\0", "~", "overnight.", "\udcff"]
 )
 def test_an_unknown_name_lists_the_shipped_ones(name: str) -> None:
     error = refused(name)
@@ -174,7 +178,7 @@ def make_nothing(path: Path) -> None:
         (make_fifo, "not a regular file"),
         (make_folder, "not a regular file"),
         (make_large, "larger than 1 MiB"),
-        (make_dangling, "No such file"),
+        (make_dangling, "leads nowhere"),
         (make_loop, "symbolic links"),
         (make_nothing, "No such file"),
     ],
@@ -234,7 +238,7 @@ def test_what_a_link_leads_to_is_judged_not_the_link(mine: Path, tmp_path: Path)
 def test_a_shipped_file_is_judged_as_any_other(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "shipped_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(sources, "shipped_folder", lambda: str(tmp_path))
     assert load("mine", None, HOME).name == "mine"
     mine.chmod(0o646)
     error = refused("mine")
@@ -334,15 +338,117 @@ def test_a_home_that_the_policy_gives_is_seen_after_the_cache_was_filled_for_ano
         load(str(mine), str(cache), "/srv")
 
 
-def test_the_judges_are_all_modules_that_parse_imports() -> None:
+def test_the_judges_are_all_modules_that_decide() -> None:
     code = (
-        "import sys; import jail.policy.load; before = set(sys.modules); import jail.policy.parse; "
+        "import sys; import jail.policy.compose; "
         "print(*{n for n in sys.modules if n.startswith('jail.policy.')} - {'jail.policy.load'})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PACKAGES, capture_output=True, text=True, check=True
     )
     assert {f"{name.rpartition('.')[2]}.py" for name in done.stdout.split()} == set(loading._JUDGES)
+
+
+class Files(NamedTuple):
+    """A person's file, a workspace with a project's file, and shipped levels of the test's own."""
+
+    user: Path
+    workspace: Path
+    shipped: Path
+    cache: Path
+
+    def load(self, chosen: str = "") -> Policy:
+        return load(chosen, str(self.cache), HOME, user=str(self.user), workspace=str(self.workspace))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    found = Files(*(tmp_path / name for name in ("policy.toml", "workspace", "shipped", "cache")))
+    found.workspace.mkdir()
+    shutil.copytree(shipped_folder(), found.shipped)
+    monkeypatch.setattr(sources, "shipped_folder", lambda: str(found.shipped))
+    monkeypatch.setattr(loading, "shipped_folder", lambda: str(found.shipped))
+    found.user.write_text('[limits]\ntmp = "3 GiB"\n', encoding="utf-8")
+    (found.workspace / ".jail.toml").write_text('[limits]\ntmp = "1 GiB"\n', encoding="utf-8")
+    return found
+
+
+def test_all_files_that_took_part_are_named_with_their_digests(files: Files) -> None:
+    for policy in (files.load(), files.load()):  # made, then kept
+        names = [os.path.relpath(file, files.shipped.parent) for file, _ in policy.sources]
+        assert names[-3:] == ["shipped/overnight.toml", "policy.toml", "workspace/.jail.toml"]
+        assert names[0] == "shipped/parts/system.toml"
+        for file, digest in policy.sources:
+            assert digest == sha256_hex(Path(file).read_bytes())
+        assert policy.tmp_bytes == 1 << 30
+
+
+def test_a_second_launch_with_all_files_parses_nothing(files: Files, parsed: list[bytes]) -> None:
+    first = files.load()
+    count = len(parsed)
+    assert count >= 4
+    assert files.load() == first
+    assert len(parsed) == count
+
+
+def edit(file: Path) -> None:
+    file.write_text(file.read_text(encoding="utf-8") + "# x\n", encoding="utf-8")
+
+
+CHANGES: dict[str, Callable[[Files], object]] = {
+    "the person's file is edited": lambda files: files.user.write_text('[limits]\ntmp = "4 GiB"\n'),
+    "the person's file is gone": lambda files: files.user.unlink(),
+    "the project's file is edited": lambda files: (files.workspace / ".jail.toml").write_text("# none\n"),
+    "the project's file is gone": lambda files: (files.workspace / ".jail.toml").unlink(),
+    "the level is edited": lambda files: edit(files.shipped / "overnight.toml"),
+    "a part is edited": lambda files: edit(files.shipped / "parts/system.toml"),
+    "a part is replaced": lambda files: shutil.copy2(
+        files.shipped / "parts/system.toml", files.shipped / "parts/screen.toml"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_any_file_makes_the_policy_anew(change: str, files: Files, parsed: list[bytes]) -> None:
+    before = files.load()
+    parsed.clear()
+    CHANGES[change](files)
+    after = files.load()
+    assert parsed
+    assert after.sources != before.sources
+    parsed.clear()
+    assert files.load() == after
+    assert not parsed
+
+
+@pytest.mark.parametrize("file", ["overnight.toml", "parts/system.toml"])
+def test_a_shipped_file_that_became_writable_by_anybody_is_not_answered_from_the_cache(
+    file: str, files: Files
+) -> None:
+    files.load()
+    (files.shipped / file).chmod(0o646)
+    with pytest.raises(JailError, match="written by anybody"):
+        files.load()
+
+
+def test_files_that_appear_take_part_at_once(files: Files) -> None:
+    project, content = files.workspace / ".jail.toml", "[limits]\nprocesses = 17\n"
+    project.unlink()
+    assert files.load().processes == 4096
+    project.write_text(content, encoding="utf-8")
+    assert files.load().processes == 17
+    files.user.write_text('base = "ci"\n', encoding="utf-8")
+    assert (files.load().name, files.load().processes) == ("ci", 17)
+    assert files.load("interactive").name == "interactive"
+
+
+def test_two_workspaces_do_not_answer_for_each_other(files: Files, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".jail.toml").write_text("[limits]\nprocesses = 17\n", encoding="utf-8")
+    for _ in range(2):
+        assert files.load().processes == 4096
+        assert files._replace(workspace=other).load().processes == 17
 
 
 def garbage(file: Path) -> None:
@@ -400,7 +506,12 @@ def test_an_odd_cache_file_is_not_believed_and_is_made_anew_silently(
 
 def with_fields(make: Callable[[list[object]], object]) -> Callable[[bytes], bytes]:
     """Turns a body into that of what `make` makes of its fields."""
-    return lambda body: marshal.dumps(make(list(marshal.loads(body))))
+
+    def changed(body: bytes) -> bytes:
+        fields, shipped = marshal.loads(body)
+        return marshal.dumps((make(list(fields)), shipped))
+
+    return changed
 
 
 ODD_BODIES: dict[str, Callable[[bytes], bytes]] = {
@@ -408,6 +519,9 @@ ODD_BODIES: dict[str, Callable[[bytes], bytes]] = {
     "no bytes": lambda _: b"",
     "half an object": lambda _: b")\x05",
     "no object": lambda _: b"0",
+    "the fields alone": lambda body: marshal.dumps(marshal.loads(body)[0]),
+    "a number for a state": lambda body: marshal.dumps((marshal.loads(body)[0], (("file", 1),))),
+    "no states": lambda body: marshal.dumps((marshal.loads(body)[0], None)),
     "no tuple": with_fields(lambda fields: fields),
     "nothing": with_fields(lambda _: None),
     "a field less": with_fields(lambda fields: tuple(fields[1:])),
@@ -419,7 +533,8 @@ ODD_BODIES: dict[str, Callable[[bytes], bytes]] = {
     "true for a number": with_fields(lambda fields: (*fields[:12], True, *fields[13:])),
     "a number for true": with_fields(lambda fields: (*fields[:7], 1, *fields[8:])),
     "a whole number for seconds": with_fields(lambda fields: (*fields[:17], 1, *fields[18:])),
-    "a text for the losses": with_fields(lambda fields: (*fields[:18], "landlock")),
+    "half a source": with_fields(lambda fields: (*fields[:19], (("file",),))),
+    "a text for the losses": with_fields(lambda fields: (*fields[:18], "landlock", *fields[19:])),
 }
 
 
@@ -488,7 +603,7 @@ def test_a_cache_hit_needs_no_slow_import(mine: Path, cache: Path) -> None:
     assert (name, digest) == ("mine", load(str(mine), None, HOME).digest)
     assert not {*HEAVY, "re"} & set(everything.split())
     others = {module for module in modules if not module.startswith("jail.")}
-    assert others <= {"_sha256", "_sha2", "marshal"}
+    assert others <= {"_sha256", "_sha2", "marshal", "errno"}
 
 
 def test_control_a_cache_miss_would_import_them(mine: Path, cache: Path) -> None:

@@ -12,8 +12,10 @@ from jail.errors import EXIT_USAGE, JailError, printable, report
 from jail.kernel.digest import sha256_hex
 from jail.policy import limits
 from jail.policy.check import PolicyFaults, resolved
-from jail.policy.parse import parse
+from jail.policy.compose import compose
+from jail.policy.parse import LEVEL, OWN, PART, PROJECT, USER, Shipped, parse
 from jail.policy.paths import beneath
+from jail.policy.sources import Given, Text
 from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
 from support.installed import CHECKOUT
 
@@ -22,14 +24,18 @@ GOLDEN = CHECKOUT / "tests" / "golden"
 OVERNIGHT = (CHECKOUT / "policies" / "overnight.toml").read_text(encoding="utf-8")
 
 
-def policy(text: str) -> Policy:
-    return parse(text.encode(), "file.toml", HOME)
+KNOWN = Shipped(("ci", "overnight"), ("environment", "system"))
+
+
+def policy(text: str | bytes, home: str = HOME) -> Policy:
+    content = text.encode() if isinstance(text, str) else text
+    return compose(Given("", Text("file.toml", content), None, None, home, "")).policy
 
 
 def faults(text: str | bytes) -> list[tuple[str, str]]:
     """(key, message) of each fault."""
     with pytest.raises(PolicyFaults) as refused:
-        parse(text.encode() if isinstance(text, str) else text, "file.toml", HOME)
+        policy(text)
     assert refused.value.code == EXIT_USAGE
     for fault in refused.value.faults:
         assert fault.file == "file.toml"
@@ -40,7 +46,7 @@ def faults(text: str | bytes) -> list[tuple[str, str]]:
 
 def test_a_name_alone_gives_nothing_and_the_strict_limits() -> None:
     content = b'name = "x"'
-    assert parse(content, "file.toml", HOME) == Policy(
+    assert policy(content) == Policy(
         name="x",
         description="",
         system=(),
@@ -250,6 +256,53 @@ def test_faults_come_in_the_order_of_the_file() -> None:
     ]
 
 
+KINDS = [
+    (OWN, 'name = "x"\nbase = "overnite"', "base", "did you mean `overnight`?"),
+    (OWN, 'name = "x"\nbase = ""', "base", "unknown level"),
+    (OWN, 'name = "x"\nbase = "\u043evernight"', "base", "unknown level"),
+    (OWN, 'name = "x"\nbase = "../mine.toml"', "base", "a file cannot be a base"),
+    (OWN, 'name = "x"\nbase = ["ci"]', "base", "an array"),
+    (OWN, 'name = "x"\nparts = ["sytem"]', "parts[0]", "did you mean `system`?"),
+    (OWN, 'name = "x"\nparts = ["parts/system"]', "parts[0]", "unknown part"),
+    (OWN, 'name = "x"\nparts = ["/etc/shadow"]', "parts[0]", "unknown part"),
+    (OWN, 'name = "x"\nparts = ["system", "system"]', "parts[1]", "already"),
+    (OWN, 'name = "x"\nparts = "system"', "parts", "an array of strings"),
+    (OWN, 'name = "x"\n[without]\nlosses = ["landlock"]', "without", "no `base`"),
+    (OWN, 'name = "x"\nbase = "ci"\n[accept]\nlosses = []', "accept.losses", "empty list"),
+    (OWN, 'base = "ci"', "name", "missing"),
+    (USER, "[environment]\npass = []", "environment.pass", "takes nothing away"),
+    (USER, "[without]\nlosses = ['landlok']", "without.losses[0]", "did you mean `landlock`?"),
+    (USER, "[without]\nwrite = ['/']", "without.write[0]", "whole host"),
+    (USER, "[without]\nenviroment = ['CI']", "without.enviroment", "did you mean `environment`?"),
+    (USER, "without = ['CI']", "without", "a table"),
+    (PROJECT, "[files]\nhide = ['a', 'a/']", "files.hide[1]", "files.hide[0]"),
+    (PROJECT, "[limits]\ntimeout = 0", "limits.timeout", "a whole number"),
+    (LEVEL, 'name = "x"\nbase = "ci"', "base", "starts from nothing"),
+    (LEVEL, 'name = "x"\n[without]', "without", "nothing to take away"),
+    (LEVEL, 'description = "x"', "name", "missing"),
+    (PART, 'name = "x"', "name", "name of its file"),
+    (PART, 'base = "ci"', "base", "starts from nothing"),
+    (PART, 'parts = ["system"]', "parts", "parts use no parts"),
+    (PART, "[without]", "without", "nothing to take away"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "key", "part"), KINDS, ids=[f"{case[0]}-{case[2]}" for case in KINDS]
+)
+def test_each_kind_of_file_takes_its_own_keys(kind: str, text: str, key: str, part: str) -> None:
+    with pytest.raises(PolicyFaults) as refused:
+        parse(text.encode(), "file.toml", HOME, kind, KNOWN)
+    [found] = refused.value.faults
+    assert found.key == key
+    assert part in f"{found.message} {found.hint}"
+
+
+@pytest.mark.parametrize("kind", [USER, PROJECT, PART])
+def test_what_only_changes_something_needs_no_name(kind: str) -> None:
+    assert parse(b"", "file.toml", HOME, kind, KNOWN).tables == {}
+
+
 def test_many_thousand_faults_are_told_in_a_moment() -> None:
     text = 'name = "x"\n' + "\n".join(f"k{number} = 1" for number in range(20_000))
     assert len(faults(text)) == 20_000
@@ -258,7 +311,7 @@ def test_many_thousand_faults_are_told_in_a_moment() -> None:
 def test_a_thoroughly_wrong_policy_reads_as_its_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
     """Exactly what a person sees; JAIL_GOLDEN=write makes the file anew, for a person to read."""
     with pytest.raises(PolicyFaults) as refused:
-        parse((GOLDEN / "policy-faults.toml").read_bytes(), "wrong.toml", HOME)
+        parse((GOLDEN / "policy-faults.toml").read_bytes(), "wrong.toml", HOME, OWN, KNOWN)
     report(refused.value)
     seen, golden = capsys.readouterr().err, GOLDEN / "policy-faults.txt"
     if os.environ.get("JAIL_GOLDEN") == "write":
@@ -272,7 +325,7 @@ def test_a_thoroughly_wrong_policy_reads_as_its_golden_file(capsys: pytest.Captu
 @pytest.mark.parametrize("home", ["", "home"])
 def test_without_a_home_nothing_is_parsed(home: str) -> None:
     with pytest.raises(JailError, match="home folder"):
-        parse(b'name = "x"', "file.toml", home)
+        policy('name = "x"', home)
 
 
 GIVING = ("system", "write", "read", "toolchains", "pass_names", "set_values", "terminal")
@@ -288,37 +341,44 @@ def gives_no_more(less: Policy, more: Policy) -> bool:
     return within and bounded and less.gpu <= more.gpu and set(less.hide) >= set(more.hide)
 
 
-LINES = OVERNIGHT.splitlines(keepends=True)
+SHIPPED = {
+    "overnight": OVERNIGHT,
+    **{
+        path.stem: 'name = "x"\n' + path.read_text(encoding="utf-8")
+        for path in sorted((CHECKOUT / "policies" / "parts").glob("*.toml"))
+    },
+}
+"""The default level, and each part as if it were a policy."""
 
 
-def test_the_shipped_policy_without_any_one_line_gives_less_or_is_refused() -> None:
-    whole, read = policy(OVERNIGHT), 0
-    for number, line in enumerate(LINES):
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_file_without_any_one_line_gives_less_or_is_refused(name: str) -> None:
+    lines = SHIPPED[name].splitlines(keepends=True)
+    whole, read = policy(SHIPPED[name]), 0
+    for number, line in enumerate(lines):
         try:
-            rest = policy("".join(LINES[:number] + LINES[number + 1 :]))
+            rest = policy("".join(lines[:number] + lines[number + 1 :]))
         except PolicyFaults:
             continue
         read += 1
         assert gives_no_more(rest, whole), f"line {number + 1}: {line}"
-    assert read > len(LINES) / 2
+    assert read > len(lines) / 4
 
 
-def test_the_shipped_policy_cut_short_anywhere_gives_less_or_is_refused() -> None:
-    whole = policy(OVERNIGHT)
-    for number in range(len(LINES)):
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_file_cut_short_anywhere_gives_less_or_is_refused(name: str) -> None:
+    lines = SHIPPED[name].splitlines(keepends=True)
+    whole = policy(SHIPPED[name])
+    for number in range(len(lines)):
         try:
-            rest = policy("".join(LINES[:number]))
+            rest = policy("".join(lines[:number]))
         except PolicyFaults:
             continue
         assert gives_no_more(rest, whole), f"first {number} lines"
 
 
-IN_SET = OVERNIGHT.partition("[environment.set]")[2].partition("\n[")[0]
-"""Names that the policy invents; any other would be as good."""
 KEYS = [
-    line.partition("=")[0].strip()
-    for line in LINES
-    if "=" in line and line[:1].isalpha() and line not in IN_SET
+    line.partition("=")[0].strip() for line in OVERNIGHT.splitlines() if "=" in line and line[:1].isalpha()
 ]
 
 
@@ -384,7 +444,7 @@ DOCUMENTS = st.fixed_dictionaries(
 def judged(content: bytes) -> Policy | None:
     """The policy, or None where faults were told; anything else fails the test."""
     try:
-        return parse(content, "file.toml", HOME)
+        return policy(content)
     except PolicyFaults as refused:
         shown = refused.lines()
     assert len(shown) > 1
@@ -425,6 +485,9 @@ def test_any_text_like_toml_is_a_policy_or_faults(text: str) -> None:
     judged(f'name = "x"\n[files]\n{text}'.encode())
 
 
-@given(st.integers(0, len(OVERNIGHT)), st.text(alphabet='"[]{}=#\n\\/*~. ax0', max_size=3), st.integers(0, 3))
+SCRATCHED = SHIPPED["system"]
+
+
+@given(st.integers(0, len(SCRATCHED)), st.text(alphabet='"[]{}=#\n\\/*~. ax0', max_size=3), st.integers(0, 3))
 def test_the_shipped_policy_scratched_anywhere_is_a_policy_or_faults(at: int, put: str, cut: int) -> None:
-    judged((OVERNIGHT[:at] + put + OVERNIGHT[at + cut :]).encode())
+    judged((SCRATCHED[:at] + put + SCRATCHED[at + cut :]).encode())
