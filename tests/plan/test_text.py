@@ -8,6 +8,7 @@ import pytest
 from jail.plan import text
 from jail.plan.build import build
 from jail.plan.facts import Facts
+from support.composed import LEVELS, made
 from support.hosts import FACTS, POLICY, WORKSPACE, absent, folder
 from support.installed import CHECKOUT
 
@@ -25,11 +26,32 @@ HOSTS: dict[str, Facts] = {
     ),
 }
 
+LEVEL_FACTS = FACTS._replace(
+    landlock=4,
+    environment=tuple(
+        (name, "x")
+        for name in "CI COLORTERM GITHUB_SHA GITHUB_TOKEN LANG LS_COLORS SSH_AUTH_SOCK TERM TERM_PROGRAM TZ".split()
+    ),
+)
+"""A host that lacks a little, and a caller with a name for each level to judge."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_plan_of_each_level_reads_as_its_golden_file(level: str) -> None:
+    """Without `sources`, so that a comment in a policy changes no plan."""
+    policy = made(level).policy._replace(sources=())
+    compare(f"plan-{level}", text.lines(build(policy, LEVEL_FACTS, ("pytest",)), policy.accept))
+
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_a_plan_reads_as_the_golden_file(name: str) -> None:
     plan = build(POLICY, HOSTS[name], ("pytest", "-k", "it's \x1b[31mred\u202e"))
-    shown = "\n".join(text.lines(plan, POLICY.accept)) + "\n"
+    compare(name, text.lines(plan, POLICY.accept))
+
+
+def compare(name: str, lines: list[str]) -> None:
+    """Hold lines against a golden file, or write it."""
+    shown = "\n".join(lines) + "\n"
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("JAIL_GOLDEN") == "write":
         golden.write_text(shown, encoding="utf-8")
