@@ -1,6 +1,8 @@
 """README and help are checked against the program."""
 
+import os
 import re
+from collections.abc import Callable
 
 import click
 import pytest
@@ -10,6 +12,9 @@ from jail.cli.group import group
 from jail.cli.options import OPTIONS
 from jail.cli.table import COMMANDS
 from jail.plan.protected import PROTECTED
+from jail.policy.amounts import duration_text, size_text
+from jail.policy.value import LOSSES, Policy
+from support.composed import LEVELS, made
 from support.installed import CHECKOUT, Installed
 from support.jails import Jail
 
@@ -51,6 +56,94 @@ def test_the_protected_names_that_the_readme_lists_are_in_the_table() -> None:
     listed = {name.strip("`/") for name in re.findall(r"`[^`]+`", text)}
     assert "RESEARCH.md" in listed
     assert listed <= names, listed - names
+
+
+ORDER = ("interactive", "supervised", "overnight", "ci", "offline")
+"""From the widest to the strictest; `ci` is narrower than overnight in some things and has its own names."""
+VARIABLES = {
+    "TERM": "what the terminal can",
+    "TERM_PROGRAM": "which it is",
+    "LS_COLORS": "colours",
+    "GITHUB_SHA": "which build it is",
+}
+"""A name that stands for others of its kind → the kind."""
+START, END = "<!-- levels:", "<!-- /levels -->\n"
+
+
+def table_of_levels() -> str:
+    """What each level allows, a row for each thing in which two of them differ, in GitHub's Markdown."""
+    policies = [made(level).policy for level in ORDER]
+
+    def row(what: str, *cells: str) -> str:
+        return f"| {' | '.join([what, *cells])} |\n"
+
+    def cells(what: str, text: Callable[[Policy], str]) -> str:
+        return row(what, *map(text, policies))
+
+    def sizes(field: str) -> Callable[[Policy], str]:
+        return lambda policy: size_text(getattr(policy, field))
+
+    return "".join(
+        (
+            row("", *(f"`{level}`" for level in ORDER)),
+            row("---", *["---"] * len(ORDER)),
+            row(
+                "for",
+                "each command watched",
+                "somebody looks in",
+                "nobody watches",
+                "build servers",
+                "data that must not leave",
+            ),
+            cells("your toolchains, read-only", lambda policy: "yes" if policy.toolchains else "no"),
+            cells("GPU", lambda policy: "yes" if policy.gpu else "no"),
+            cells("terminal", lambda policy: ", ".join(policy.terminal) or "nothing"),
+            cells(
+                "variables handed on: language, time, and",
+                lambda policy: ", ".join(
+                    what for name, what in VARIABLES.items() if name in policy.pass_names
+                ),
+            ),
+            cells("time", lambda policy: duration_text(policy.timeout) if policy.timeout else "no end"),
+            cells("memory", sizes("memory_bytes")),
+            cells("each private folder in memory", sizes("tmp_bytes")),
+            cells("kept back on disk", sizes("held_bytes")),
+            cells("output", sizes("output_bytes")),
+            cells("processes", lambda policy: str(policy.processes)),
+            cells("open files", lambda policy: str(policy.open_files)),
+            *(
+                cells(
+                    f"without `{loss}`",
+                    lambda policy, loss=loss: "runs" if loss in policy.accept else "refused",
+                )
+                for loss in LOSSES
+            ),
+        )
+    )
+
+
+def test_the_table_of_levels_is_what_the_policies_say() -> None:
+    before, _, rest = README.partition(START)
+    line, _, table = rest.partition("\n")
+    found, _, after = table.partition(END)
+    if os.environ.get("JAIL_GOLDEN") == "write":
+        text = f"{before}{START}{line}\n{table_of_levels()}{END}{after}"
+        (CHECKOUT / "README.md").write_text(text, encoding="utf-8")
+        found = table_of_levels()
+    assert set(ORDER) == set(LEVELS)
+    assert found == table_of_levels()
+
+
+def test_the_policy_files_that_the_readme_shows_are_taken() -> None:
+    blocks = {
+        name: text.replace("\n    ", "\n")
+        for name, text in re.findall(
+            r"^    # (~/\.config/jail/policy\.toml|\.jail\.toml)((?:\n    .+)+)", README, re.MULTILINE
+        )
+    }
+    found = made(user=blocks["~/.config/jail/policy.toml"], project=blocks[".jail.toml"]).policy
+    assert (found.name, found.read, found.hide) == ("supervised", ("~/datasets", "schemas"), (".env",))
+    assert (found.toolchains, found.accept) == (("python",), ("limits-memory", "landlock-rights"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -81,10 +81,13 @@ def check(file: str, policy: str, *, as_user: bool, as_project: bool) -> None:
         raise click.UsageError("--user and --project exclude each other")
     caller = survey.caller_from(os.environ, "")
     own = places.own(os.environ, caller.home).user_policy
-    text = sources.read(os.path.abspath(file))
-    if as_project or (not as_user and os.path.basename(file) == sources.PROJECT_FILE):
-        folder = os.path.dirname(os.path.realpath(file))
-        given = sources.gather(policy, caller.home, own)._replace(project=text, workspace=folder)
+    folder, name = os.path.split(os.path.abspath(file))
+    text = sources.read(os.path.join(folder, name))
+    if as_project or (not as_user and name == sources.PROJECT_FILE):
+        # Read as a run would read it where it has the name; else as a file that may become one.
+        beside = folder if name == sources.PROJECT_FILE else ""
+        given = sources.gather(policy, caller.home, own, beside)
+        given = given._replace(project=given.project or text, workspace=os.path.realpath(folder))
     elif as_user or os.path.realpath(file) == os.path.realpath(own):
         given = Given(policy, None, text, None, caller.home, "")
     else:

@@ -102,7 +102,7 @@ def refused(prepared: Prepared) -> JailError | None:
     return JailError(
         f"this host cannot give a wall: {'; '.join(f'{loss.name}: {loss.what}' for loss in losses)}",
         where=f"policy {prepared.policy.name}, accept.losses",
-        hint=f"{losses[0].remedy}; or accept it in a policy of yours: [accept] losses = [{names}]",
+        hint=f"{losses[0].remedy}; or accept it in a policy file of yours: [accept] losses = [{names}]",
         code=EXIT_CANNOT_ISOLATE,
     )
 

@@ -11,7 +11,7 @@ import pytest
 from support.attempts import DONE, GONE, PRELUDE, REFUSED, lay, state_of, warm_jail
 from support.installed import Installed
 from support.jails import PYTHON, Jail
-from support.policies import EXIT_CANNOT_ISOLATE, RUN, nothing_ran, policy, started
+from support.policies import EXIT_CANNOT_ISOLATE, EXIT_USAGE, RUN, nothing_ran, policy, started
 
 
 @pytest.fixture
@@ -112,7 +112,6 @@ def test_agent_7_no_file_of_the_workspace_is_read_as_policy_or_environment(
     lay(tmp_path, {"other/file": "canary"})
     wide = WIDE.format(other=tmp_path / "other")
     names = (
-        ".jail.toml",
         "jail.toml",
         "overnight.toml",
         "overnight",
@@ -140,6 +139,45 @@ def test_agent_7_no_file_of_the_workspace_is_read_as_policy_or_environment(
     lay(tmp_path, {"mine.toml": wide})
     named = warm.run("cat", tmp_path / "other/file", options=["--policy", tmp_path / "mine.toml"])
     assert named.stdout == "canary", f"the control: named by the person, that policy gives it\n{named.stderr}"
+
+
+def test_agent_7_a_project_file_that_asks_for_more_refuses_the_run_and_says_all_of_it(
+    warm: Jail, tmp_path: Path
+) -> None:
+    """CVE-2025-59536, CVE-2026-21852: what a clone brings along is read before anybody has looked at it."""
+    lay(tmp_path, {"other/file": "canary"})
+    lay(warm.workspace, {".jail.toml": WIDE.format(other=tmp_path / "other")})
+    done = started(warm)
+    assert nothing_ran(warm, done), done.stdout
+    assert done.returncode == EXIT_USAGE
+    for key in ("name", "files.system", "files.write[0]", "environment.pass[0]", "limits.processes"):
+        assert f"{key}: a project may not" in done.stderr
+    for key in ("limits.open_files", "limits.tmp", "limits.timeout"):
+        assert f"{key}: a project may not" in done.stderr
+    assert warm.sessions() == []
+
+
+def test_agent_7_a_project_file_only_takes_away_and_cannot_be_changed_from_inside(warm: Jail) -> None:
+    narrow = (
+        '[limits]\nprocesses = 100\n[files]\nhide = ["secret"]\nread = ["docs"]\n[environment]\npass = []\n'
+    )
+    lay(warm.workspace, {".jail.toml": narrow, "secret": "canary", "docs/file": "kept"})
+    script = (
+        "ulimit -u; cat secret; echo x > docs/file; echo x > .jail.toml; mv .jail.toml y; echo ${TZ-none}"
+    )
+    done = warm.run("bash", "-c", script, env={"TZ": "UTC"})
+    assert done.stdout.splitlines() == ["100", "none"], done.stderr
+    assert (warm.workspace / "docs/file").read_text() == "kept"
+    assert (warm.workspace / ".jail.toml").read_text() == narrow
+    sources = next(entry for entry in warm.ledger() if "policy_sources" in entry["fields"])["fields"]
+    assert str(warm.workspace / ".jail.toml") in [file for file, _ in sources["policy_sources"]]
+    assert warm.run("bash", "-c", "ulimit -u", options=["--policy", "ci"]).stdout == "100\n"
+
+
+def test_agent_7_a_project_file_made_inside_does_not_reach_the_next_run(warm: Jail) -> None:
+    warm.run("sh", "-c", "echo '[limits]' > .jail.toml; echo 'processes = 20' >> .jail.toml")
+    assert warm.run("bash", "-c", "ulimit -u").stdout == "4096\n"
+    assert not (warm.workspace / ".jail.toml").exists()
 
 
 VARIABLES = (
