@@ -12,14 +12,13 @@ from jail.launch import doctor, doctor_text
 @click.command(name="doctor")
 @click.option(
     "--policy",
-    default="",
     metavar="NAME|FILE",
     help="Judge losses by this policy. Default: as for `jail run`.",
 )
 @click.option("--attack", is_flag=True, help="Attack a run of the policy from inside, and say what held.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.pass_context
-def command(context: click.Context, policy: str, *, attack: bool, as_json: bool) -> None:
+def command(context: click.Context, policy: str | None, *, attack: bool, as_json: bool) -> None:
     """Try every wall that `jail run` builds; say what this host gives, what it lacks and how to mend that.
 
     Nothing is changed: each wall is put up in a process that ends, and a session of the real run at the end
@@ -55,7 +54,7 @@ def command(context: click.Context, policy: str, *, attack: bool, as_json: bool)
 _COLOURS = {"held": "green", "works": "green", "NOT HELD": "red", "FAILS": "red", "not tried": "yellow"}
 
 
-def _attack(policy: str, *, as_json: bool) -> int:
+def _attack(policy: str | None, *, as_json: bool) -> int:
     from jail.launch import attack, attack_text
 
     found = attack.examine(os.environ, policy)

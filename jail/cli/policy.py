@@ -65,8 +65,8 @@ def show_command(**values: Any) -> None:
 @click.argument("file", type=click.Path())
 @click.option("--user", "as_user", is_flag=True, help="FILE is one's own policy.toml, wherever it lies.")
 @click.option("--project", "as_project", is_flag=True, help="FILE is a project's file, wherever it lies.")
-@click.option("--policy", default="", metavar="NAME|FILE", help="Judge a project's file against this.")
-def check(file: str, policy: str, *, as_user: bool, as_project: bool) -> None:
+@click.option("--policy", metavar="NAME|FILE", help="Judge a project's file against this.")
+def check(file: str, policy: str | None, *, as_user: bool, as_project: bool) -> None:
     """Say what is wrong with FILE, all of it.
 
     A file named .jail.toml is judged as a project's, against the policy that you have; your own policy.toml
@@ -89,7 +89,7 @@ def check(file: str, policy: str, *, as_user: bool, as_project: bool) -> None:
         given = sources.gather(policy, caller.home, own, beside)
         given = given._replace(project=given.project or text, workspace=os.path.realpath(folder))
     elif as_user or os.path.realpath(file) == os.path.realpath(own):
-        given = Given(policy, None, text, None, caller.home, "")
+        given = Given("", None, text, None, caller.home, "")
     else:
         given = Given("", text, None, None, caller.home, "")
     made = compose(given)
@@ -101,7 +101,7 @@ def list_command() -> None:
     """List the shipped levels and parts; `*` is what a run without --policy has."""
     caller = survey.caller_from(os.environ, "")
     own = places.own(os.environ, caller.home).user_policy
-    default = compose(sources.gather("", caller.home, own)).level
+    default = compose(sources.gather(None, caller.home, own)).level
     for name in sources.shipped_names():
         found = compose(Given(name, None, None, None, caller.home, "")).policy
         show(f"{'*' if name == default else ' '} {name:12}  {found.description}")
@@ -115,6 +115,6 @@ def schema_command() -> None:
     click.echo(json.dumps(json_schema(sources.shipped_names(), sources.shipped_names("parts")), indent=2))
 
 
-def _given(chosen: str, caller: survey.Caller) -> Given:
+def _given(chosen: str | None, caller: survey.Caller) -> Given:
     own = places.own(os.environ, caller.home).user_policy
     return sources.gather(chosen, caller.home, own, caller.workspace)

@@ -17,6 +17,7 @@ from jail.launch import attack_lay, attack_look, attack_run, places, survey
 from jail.launch.attacks.table import ATTACKS
 from jail.launch.attacks.words import UNTRIED, Attack
 from jail.policy.load import load
+from jail.policy.sources import is_file
 
 HELD: Final = "held"
 NOT_HELD: Final = "NOT HELD"
@@ -59,16 +60,17 @@ class Report(NamedTuple):
         return EXIT_NOT_HELD if self.of(NOT_HELD) else 0
 
 
-def examine(environ: Mapping[str, str], policy: str = "overnight", only: Sequence[str] = ()) -> Report:
+def examine(environ: Mapping[str, str], policy: str | None = None, only: Sequence[str] = ()) -> Report:
     """Attack a run of `policy` in a folder made for it, started by this person; takes some seconds.
 
     `only`: names of the table's rows, none for all of it. Raises JailError when there can be no such run: 78,
     or 2 for a policy with faults.
     """
-    if "/" in policy or policy.endswith(".toml"):
+    if policy is not None and is_file(policy):
         policy = os.path.abspath(policy)
     home = survey.caller_from(environ, "/").home
-    rules = load(policy, places.own(environ, home).cache, home)
+    own = places.own(environ, home)
+    rules = load(policy, own.cache, home, user=own.user_policy)
     named = [rule for rule in (*rules.write, *rules.read) if not rule.startswith(("/", "~"))]
     chosen = tuple(attack for attack in ATTACKS if not only or attack.name in only)
     with _ended_in_order(), attack_lay.laid(environ, named) as ground:

@@ -21,6 +21,7 @@ from jail.launch import attack_tell, doctor_tries, start
 from jail.launch.attack_lay import Ground
 from jail.launch.attack_look import FIRST_LINE
 from jail.plan.steps import Plan
+from jail.policy.sources import DEFAULT
 
 SECONDS: Final = 60.0
 """Until the run is given up: the attacks take a second or two, and each has its own limit."""
@@ -42,7 +43,7 @@ class Answer(NamedTuple):
     interpreter: str
 
 
-def run(ground: Ground, policy: str, names: list[str]) -> Answer:
+def run(ground: Ground, policy: str | None, names: list[str]) -> Answer:
     """Attack one run. Raises JailError: 78 when it was refused or no interpreter could be shown, 2 for a
     policy with faults.
     """
@@ -59,7 +60,7 @@ def run(ground: Ground, policy: str, names: list[str]) -> Answer:
                 hint="run `jail doctor`",
                 code=EXIT_CANNOT_ISOLATE,
             )
-        value = {**_NOTHING, "policy": policy, "code": tried.words()}
+        value = {**_NOTHING, "policy": policy or DEFAULT, "code": tried.words()}
     if value["problem"]:
         message, where, hint, code = value["problem"]
         raise JailError(message, where=where, hint=hint, code=int(code))
@@ -104,9 +105,9 @@ _NOTHING: Final[dict[str, Any]] = {
 }
 
 
-def _run(ground: Ground, policy: str, names: list[str]) -> dict[str, Any]:
+def _run(ground: Ground, policy: str | None, names: list[str]) -> dict[str, Any]:
     """Be the run, in a child of the doctor that has no other purpose."""
-    answer: dict[str, Any] = {**_NOTHING, "policy": policy}
+    answer: dict[str, Any] = {**_NOTHING, "policy": policy or DEFAULT}
     os.chdir(ground.workspace)
     os.environ.clear()
     os.environ.update(ground.environ, XDG_STATE_HOME=ground.session)
@@ -138,7 +139,7 @@ _STREAMS: Final = (
 """As of a job whose output goes to a log."""
 
 
-def _prepared(ground: Ground, policy: str) -> tuple[start.Options, tuple[str, ...], Plan]:
+def _prepared(ground: Ground, policy: str | None) -> tuple[start.Options, tuple[str, ...], Plan]:
     """Options, command and plan with the first interpreter that the jail shows. Raises JailError."""
     first: JailError | None = None
     for interpreter, read in _interpreters():
@@ -159,7 +160,7 @@ def _prepared(ground: Ground, policy: str) -> tuple[start.Options, tuple[str, ..
         raise first
     raise JailError(
         "no Python interpreter is visible inside, so nothing can be attacked from there",
-        where=f"policy {policy}",
+        where=f"policy {policy or DEFAULT}",
         hint=f"give {SYSTEM_PYTHON} or the prefix of another one with `read` in the policy",
         code=EXIT_CANNOT_ISOLATE,
     )

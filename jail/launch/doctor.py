@@ -45,7 +45,7 @@ class Report(NamedTuple):
         return EXIT_CANNOT_ISOLATE if self.refusing() else 0
 
 
-def examine(environ: Mapping[str, str], policy: str = "") -> Report:
+def examine(environ: Mapping[str, str], policy: str | None = None) -> Report:
     """Look at this host as `jail run --policy POLICY` in the current folder would meet it; in some seconds.
 
     Raises JailError for a policy with faults.

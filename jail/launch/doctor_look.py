@@ -21,6 +21,7 @@ from jail.launch.doctor_facts import Host, Tried, Whole
 from jail.launch.doctor_tries import As, apart, attempt
 from jail.policy.load import load
 from jail.policy.paths import beneath
+from jail.policy.sources import DEFAULT
 
 WHOLE_SECONDS: Final = 90.0
 """Until a whole run is given up: above the supervisor's own limits for building and for delivery."""
@@ -60,7 +61,7 @@ class Mount(NamedTuple):
     kind: str
 
 
-def host(environ: Mapping[str, str], policy: str) -> Host:
+def host(environ: Mapping[str, str], policy: str | None) -> Host:
     """Everything of Host, tried and read now. Raises JailError for a policy with faults."""
     folder = _current_folder()
     with contextlib.ExitStack() as stack:
@@ -86,7 +87,7 @@ def host(environ: Mapping[str, str], policy: str) -> Host:
     return _look(environ, folder, who, (state, problem), tries)._replace(whole=whole)
 
 
-def accepted(environ: Mapping[str, str], policy: str) -> tuple[str, tuple[str, ...]]:
+def accepted(environ: Mapping[str, str], policy: str | None) -> tuple[str, tuple[str, ...]]:
     """Name of the policy, and the losses that it accepts; none where jail is too broken to read one.
 
     Raises JailError for a policy with faults.
@@ -96,7 +97,7 @@ def accepted(environ: Mapping[str, str], policy: str) -> tuple[str, tuple[str, .
         own = places.own(environ, home)
         found = load(policy, own.cache, home, user=own.user_policy)
     except ImportError:
-        return policy, ()
+        return policy or DEFAULT, ()
     return found.name, found.accept
 
 
@@ -198,7 +199,7 @@ def _tries(who: As) -> dict[str, Tried]:
     return found
 
 
-def _whole(environ: Mapping[str, str], policy: str, workspace: str, session: str) -> Whole:
+def _whole(environ: Mapping[str, str], policy: str | None, workspace: str, session: str) -> Whole:
     """Run `true` behind all walls, in a folder of its own and with a session that is thrown away."""
     started = time.monotonic()
     try:

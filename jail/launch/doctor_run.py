@@ -20,7 +20,7 @@ Found = tuple[Probes, tuple[tuple[str, str, str], ...], tuple[str, str, str] | N
 """Probes, losses of the plan, and what went wrong, as in doctor_facts.Whole."""
 
 
-def run(environ: Mapping[str, str], policy: str, workspace: str) -> Found:
+def run(environ: Mapping[str, str], policy: str | None, workspace: str) -> Found:
     """Be one run in `workspace`; the calling process must have no other purpose and be about to end."""
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):

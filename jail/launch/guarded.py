@@ -11,7 +11,7 @@ from jail.launch import endpoints, places
 from jail.light import TYPE_CHECKING
 from jail.plan import protected
 from jail.plan.facts import Guarded, Place
-from jail.policy.paths import beneath
+from jail.policy.paths import beneath, deepest
 from jail.policy.value import Policy
 
 if TYPE_CHECKING:
@@ -102,10 +102,13 @@ def second_names(present: list[Guarded], workspace: str) -> list[Guarded]:
     return [Guarded(name, "file", "a second name of a protected file") for name in names if name not in known]
 
 
-def policy_files(workspace: str, policy: Policy) -> list[Guarded]:
-    """Policy files that lie in the workspace: the command must not write the rules of the next run."""
-    found = (places.look(file) for file, _ in policy.sources if beneath(file, workspace))
-    return [Guarded(place.real, place.real_kind, "the policy of this run") for place in found if place.real]
+def policy_files(trees: list[str], policy: Policy) -> list[Guarded]:
+    """Policy files that lie in a written tree, or that a link leads to there: the command must not write the
+    rules of the next run.
+    """
+    found = {os.path.realpath(file): None for file, _ in policy.sources}
+    inside = (places.look(file) for file in found if deepest(file, trees))
+    return [Guarded(place.real, place.real_kind, "the policy of this run") for place in inside if place.real]
 
 
 def absent_commands(workspace: str, path: tuple[Place, ...]) -> list[Guarded]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Options(NamedTuple):
     """The options of `run` and `plan`, as given; the names are those of cli/options.py."""
 
-    policy: str = ""
+    policy: str | None = None
     write: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
@@ -90,6 +90,7 @@ def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Pol
         gpu=options.gpu,
         home=caller.home,
         cwd=caller.folder,
+        workspace=os.path.realpath(caller.workspace),
     )
 
 

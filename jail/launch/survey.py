@@ -65,7 +65,7 @@ def survey(
     tools = searchpath.tools(ask, command)
     found = _endpoints(caller.home, (workspace, *write), (*read, *path), system, tools)
     hide += _hidden_names(hide, [place.real for place in (workspace, *write) if place.real_kind == "folder"])
-    present += guarded.policy_files(workspace.real, policy)
+    present += guarded.policy_files([workspace.real, *(place.real for place in write)], policy)
     present += guarded.second_names(present, workspace.real)
     absent += guarded.absent_commands(workspace.real, path)
     version = landlock.abi()

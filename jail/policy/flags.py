@@ -37,15 +37,18 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
     gpu: bool = False,
     home: str,
     cwd: str,
+    workspace: str = "",
 ) -> Policy:
     """`policy` with the flags of the command line; PolicyFaults with every fault of them.
 
-    Paths are relative to `cwd` (absolute, as getcwd(3) gives it) and stored absolute; `~/…` is in `home`. An
-    entry of `env` is `NAME` (passed) or `NAME=VALUE` (set); `timeout` is text such as "90s", or "0" for none.
+    Paths are relative to `cwd` (absolute, as getcwd(3) gives it) and stored absolute; `~/…` is in `home`, and
+    what the policy says of its workspace lies in `workspace`, where that is known. An entry of `env` is `NAME`
+    (passed) or `NAME=VALUE` (set); `timeout` is text such as "90s", or "0" for none.
     """
     home = clean_home(home)
     faults: list[Fault] = []
-    added = _paths(policy, {"write": write, "read": read, "hide": hide}, home, cwd, faults)
+    known = _known(policy, home, workspace)
+    added = _paths(known, {"write": write, "read": read, "hide": hide}, home, cwd, faults)
     pass_names, set_values = _environment(policy, env, faults)
     seconds = policy.timeout if timeout is None else _seconds(timeout, faults)
     if faults:
@@ -61,15 +64,22 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
     )
 
 
+def _known(policy: Policy, home: str, workspace: str) -> list[Entry]:
+    """The policy's own paths, those in the workspace absolute where it is known."""
+    found = []
+    for verb in VERBS:
+        for text in getattr(policy, verb):
+            path = resolved(text, home)
+            if workspace and path.startswith("./"):
+                path = clean(f"{workspace}/{path}")
+            found.append(Entry(verb, f"`{verb}` of the policy `{policy.name}`", path))
+    return found
+
+
 def _paths(
-    policy: Policy, given: Mapping[str, Sequence[str]], home: str, cwd: str, faults: list[Fault]
+    known: list[Entry], given: Mapping[str, Sequence[str]], home: str, cwd: str, faults: list[Fault]
 ) -> dict[str, list[str]]:
     """The flags' paths by verb, made absolute, without those that are given already."""
-    known = [
-        Entry(verb, f"`{verb}` of the policy `{policy.name}`", resolved(path, home))
-        for verb in VERBS
-        for path in getattr(policy, verb)
-    ]
     have = {(entry.verb, entry.path) for entry in known}
     added: dict[str, list[str]] = {verb: [] for verb in given}
     new: list[Entry] = []

@@ -25,8 +25,10 @@ _JUDGES: Final = (
 """The modules of this room on which the result depends."""
 
 
-def load(chosen: str, cache_folder: str | None, home: str, *, user: str = "", workspace: str = "") -> Policy:
-    """The policy of a run: `chosen` is the value of --policy, "" for none. PolicyFaults where a file is
+def load(
+    chosen: str | None, cache_folder: str | None, home: str, *, user: str = "", workspace: str = ""
+) -> Policy:
+    """The policy of a run: `chosen` is the value of --policy, None for none. PolicyFaults where a file is
     wrong, JailError where one cannot be read or anybody may write it.
 
     `home` is the home folder that `~` means; `user` the person's own file and `workspace` the folder whose

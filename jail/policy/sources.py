@@ -49,19 +49,19 @@ class Given(NamedTuple):
     workspace: str
 
 
-def gather(chosen: str, home: str, user: str = "", workspace: str = "") -> Given:
-    """Read what takes part when `chosen` is the value of --policy ("" for none).
+def gather(chosen: str | None, home: str, user: str = "", workspace: str = "") -> Given:
+    """Read what takes part when `chosen` is the value of --policy, None where there is none: an empty one, as
+    an unset variable leaves it, is no level.
 
     `user` is the path of the person's file and `workspace` the folder worked on; "" leaves that layer out.
     Raises JailError for a file that is there and cannot be believed.
     """
-    own = read(find(chosen)) if is_file(chosen) else None
-    if chosen and own is None:
-        find(chosen)
+    found = find(chosen) if chosen is not None else ""
+    own = read(found) if chosen is not None and is_file(chosen) else None
     real = os.path.realpath(workspace) if workspace else ""
     project = _project(real) if real else None
     return Given(
-        level=chosen if own is None else "",
+        level=chosen if chosen is not None and own is None else "",
         own=own,
         user=_user(user) if user and own is None else None,
         project=project,

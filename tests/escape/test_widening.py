@@ -180,6 +180,29 @@ def test_agent_7_a_project_file_made_inside_does_not_reach_the_next_run(warm: Ja
     assert not (warm.workspace / ".jail.toml").exists()
 
 
+def test_agent_7_what_a_project_hides_is_not_given_by_a_flag_that_forgets_it(warm: Jail) -> None:
+    lay(warm.workspace, {".jail.toml": '[files]\nhide = ["secret"]\n', "secret/key": "canary"})
+    done = started(warm, "--read", "secret/key")
+    assert nothing_ran(warm, done), done.stdout
+    assert "--read secret/key" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["the workspace", "a folder that is written too"])
+def test_a31_the_persons_own_policy_is_read_only_where_a_link_leads_to_it(
+    place: str, warm: Jail, tmp_path: Path
+) -> None:
+    folder = warm.workspace if place == "the workspace" else tmp_path / "dotfiles"
+    lay(folder, {"policy.toml": "[limits]\nprocesses = 300\n", "other": "x"})
+    lay(warm.home, {".config/jail/README": "mine"})
+    (warm.home / ".config/jail/policy.toml").symlink_to(folder / "policy.toml")
+    script = f"ulimit -u; echo > {folder}/other; echo > {folder}/policy.toml; mv {folder}/other {folder}/policy.toml"
+    options = [] if folder == warm.workspace else ["--write", folder]
+    done = warm.run("bash", "-c", script, options=options)
+    assert done.stdout == "300\n", done.stderr
+    assert (folder / "other").read_text() == "\n"
+    assert (folder / "policy.toml").read_text() == "[limits]\nprocesses = 300\n"
+
+
 VARIABLES = (
     *(
         "JAIL_POLICY",

@@ -112,6 +112,24 @@ def test_contradictions_name_the_flag_and_what_it_contradicts(
     assert other in message
 
 
+def test_what_the_policy_says_of_the_workspace_is_compared_where_it_lies() -> None:
+    policy = BASE._replace(hide=("secret",), read=("docs",))
+    where = {"home": HOME, "cwd": CWD, "workspace": CWD}
+    assert with_flags(policy, read=["docs"], **where) == policy
+    for flags, key in (({"read": ["secret/x"]}, "--read secret/x"), ({"write": ["docs"]}, "--write docs")):
+        with pytest.raises(PolicyFaults) as error:
+            with_flags(policy, **flags, **where)  # type: ignore[arg-type]  # flags are lists
+        assert [fault.key for fault in error.value.faults] == [key]
+
+
+def test_the_command_line_has_the_last_word_after_a_project() -> None:
+    project = '[limits]\ntimeout = "1m"\n[environment]\npass = []\n[files]\nwrite = []\n'
+    narrow = made("interactive", user='[files]\nwrite = ["~/out"]\n', project=project).policy
+    assert (narrow.timeout, narrow.pass_names, narrow.write) == (60.0, (), ())
+    found = with_flags(narrow, timeout="0", env=["TERM"], write=["~/out"], home=HOME, cwd=CWD)
+    assert (found.timeout, found.pass_names, found.write) == (0.0, ("TERM",), (f"{HOME}/out",))
+
+
 @pytest.mark.parametrize(
     ("flags", "field", "path"),
     [

@@ -119,7 +119,7 @@ def test_an_installed_jail_has_its_policies_in_the_package(installed: Installed)
 
 
 @pytest.mark.parametrize(
-    "name", ["overnite", "parts", "Overnight", ".", "..", "overnight\0", "~", "overnight.", "\udcff"]
+    "name", ["", "overnite", "parts", "Overnight", ".", "..", "overnight\0", "~", "overnight.", "\udcff"]
 )
 def test_an_unknown_name_lists_the_shipped_ones(name: str) -> None:
     error = refused(name)
@@ -357,7 +357,7 @@ class Files(NamedTuple):
     shipped: Path
     cache: Path
 
-    def load(self, chosen: str = "") -> Policy:
+    def load(self, chosen: str | None = None) -> Policy:
         return load(chosen, str(self.cache), HOME, user=str(self.user), workspace=str(self.workspace))
 
 
