@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from jail.errors import JailError, printable
 from jail.ledger import place
-from jail.policy import load
+from jail.policy import sources
 
 DESCRIBED: Final = 30
 """Sessions, from the newest on, that are shown with their command: for each a ledger is opened."""
@@ -64,7 +64,7 @@ def _folders(context: click.Context, parameter: click.Parameter) -> Iterable[Com
 
 
 def _policies(context: click.Context, parameter: click.Parameter) -> Iterable[CompletionItem]:
-    return map(CompletionItem, load.shipped_names())
+    return map(CompletionItem, sources.shipped_names())
 
 
 def _variables(context: click.Context, parameter: click.Parameter) -> Iterable[CompletionItem]:

@@ -62,7 +62,7 @@ def show_command(**values: Any) -> None:
 
 
 @command.command(name="check")
-@click.argument("file", type=click.Path())
+@click.argument("file", metavar="FILE")
 @click.option("--user", "as_user", is_flag=True, help="FILE is one's own policy.toml, wherever it lies.")
 @click.option("--project", "as_project", is_flag=True, help="FILE is a project's file, wherever it lies.")
 @click.option("--policy", metavar="NAME|FILE", help="Judge a project's file against this.")

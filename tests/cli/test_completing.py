@@ -10,7 +10,7 @@ from click.shell_completion import ShellComplete
 from jail.cli.completing import DESCRIBED, prepare
 from jail.cli.group import group
 from jail.cli.table import COMMANDS
-from jail.policy.load import shipped_names
+from jail.policy.sources import shipped_names
 from support.ledgers import state_in, write
 
 
