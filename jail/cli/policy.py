@@ -98,7 +98,10 @@ def check(file: str, policy: str | None, *, as_user: bool, as_project: bool) -> 
 
 @command.command(name="list")
 def list_command() -> None:
-    """List the shipped levels and parts; `*` is what a run without --policy has."""
+    """List the shipped levels and parts; `*` is the default.
+
+    The default is the level of a run without --policy: `base` of your own file, else overnight.
+    """
     caller = survey.caller_from(os.environ, "")
     own = places.own(os.environ, caller.home).user_policy
     default = compose(sources.gather(None, caller.home, own)).level

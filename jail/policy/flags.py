@@ -41,9 +41,9 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
 ) -> Policy:
     """`policy` with the flags of the command line; PolicyFaults with every fault of them.
 
-    Paths are relative to `cwd` (absolute, as getcwd(3) gives it) and stored absolute; `~/…` is in `home`. What
-    the policy says of its workspace lies in `workspace`, where that is known. An entry of `env` is `NAME`
-    (passed) or `NAME=VALUE` (set); `timeout` is text such as "90s", or "0" for none.
+    Paths are relative to `cwd` (absolute, as getcwd(3) gives it) and stored absolute; `~/…` is in `home`;
+    what the policy says of its workspace lies in `workspace`, where that is known. An entry of `env` is
+    `NAME` (passed) or `NAME=VALUE` (set); `timeout` is text such as "90s", or "0" for none.
     """
     home = clean_home(home)
     faults: list[Fault] = []
