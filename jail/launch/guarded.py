@@ -12,6 +12,7 @@ from jail.light import TYPE_CHECKING
 from jail.plan import protected
 from jail.plan.facts import Guarded, Place
 from jail.policy.paths import beneath, deepest
+from jail.policy.sources import shipped_folder
 from jail.policy.value import Policy
 
 if TYPE_CHECKING:
@@ -104,9 +105,11 @@ def second_names(present: list[Guarded], workspace: str) -> list[Guarded]:
 
 def policy_files(trees: list[str], policy: Policy) -> list[Guarded]:
     """Policy files that lie in a written tree, or that a link leads to there: the command must not write the
-    rules of the next run.
+    rules of the next run. The shipped ones are jail's own, which no tree may hold.
     """
-    found = {os.path.realpath(file): None for file, _ in policy.sources}
+    shipped = shipped_folder()
+    own = (file for file, _ in policy.sources if not beneath(file, shipped))
+    found = {os.path.realpath(file): None for file in own}
     inside = (places.look(file) for file in found if deepest(file, trees))
     return [Guarded(place.real, place.real_kind, "the policy of this run") for place in inside if place.real]
 

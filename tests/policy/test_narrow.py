@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jail.policy.check import PolicyFaults, resolved
@@ -18,7 +18,7 @@ MINE = """
 name = "mine"
 parts = ["system"]
 [files]
-write = ["~/out", "~/spare"]
+write = ["~/out", "~/spare", "~/data/scratch"]
 read = ["~/data", "docs", "~/out/kept", "/home/ada/src/engine/vendor"]
 hide = [".env", "~/data/private"]
 [toolchains]
@@ -178,17 +178,22 @@ NARROWER: list[tuple[str, dict[str, object]]] = [
     ("[files]\nwrite = []", {"write": ()}),
     ('[files]\nwrite = ["~/out/"]', {"write": ("~/out",)}),
     ('[files]\nwrite = ["~/out/a"]', {"write": ("~/out/a",)}),
-    ('[files]\nread = ["~/spare"]', {"write": ("~/out",), "read": (*BEFORE.read, "~/spare")}),
+    (
+        '[files]\nread = ["~/spare"]',
+        {"write": ("~/out", "~/data/scratch"), "read": (*BEFORE.read, "~/spare")},
+    ),
+    ('[files]\nwrite = ["~/data/scratch"]', {"write": ("~/data/scratch",)}),
+    ('[files]\nread = ["~/data"]', {"write": ("~/out", "~/spare")}),
     ('[files]\nread = ["~/spare"]\nwrite = []', {"write": (), "read": (*BEFORE.read, "~/spare")}),
     ('[files]\nread = ["~/spare/x"]', {"read": (*BEFORE.read, "~/spare/x")}),
-    ('[files]\nread = ["src", "docs", "docs/x", "~/data"]', {"read": (*BEFORE.read, "src")}),
+    ('[files]\nread = ["src", "docs", "docs/x", "~/data/x"]', {"read": (*BEFORE.read, "src")}),
     ('[files]\nread = ["/home/ada/src/engine/src"]', {"read": (*BEFORE.read, "/home/ada/src/engine/src")}),
     ('[files]\nhide = ["secrets", ".env"]', {"hide": (*BEFORE.hide, "secrets")}),
     (
         '[files]\nhide = ["/opt", "~/out", "vendor"]',
         {
             "system": tuple(path for path in BEFORE.system if path != "/opt"),
-            "write": ("~/spare",),
+            "write": ("~/spare", "~/data/scratch"),
             "read": ("~/data", "docs"),
             "hide": (*BEFORE.hide, "/opt", "~/out", "vendor"),
         },
@@ -203,7 +208,7 @@ NARROWER: list[tuple[str, dict[str, object]]] = [
     ('[accept]\nlosses = ["limits-memory"]', {"accept": ("limits-memory",)}),
     (
         '[without]\nwrite = ["~/spare", "~/none"]\ntoolchains = ["rust", "go"]\nenvironment = ["APP_*", "NONE"]',
-        {"write": ("~/out",), "toolchains": ("python",), "pass_names": ("LANG",)},
+        {"write": ("~/out", "~/data/scratch"), "toolchains": ("python",), "pass_names": ("LANG",)},
     ),
     (
         '[without]\nterminal = ["title", "clipboard"]\nlosses = ["landlock", "landlock-rights"]',
@@ -338,7 +343,7 @@ PATHS = st.sampled_from(
             f"{WORKSPACE}/vendor",
             f"{WORKSPACE}/docs",
         ),
-        *("/home/ada/src", "~/src", "/etc/ssl/certs"),
+        *("/home/ada/src", "~/src", "/etc/ssl/certs", "~/data/scratch", "~/data/scratch/x"),
     ]
 )
 
@@ -413,10 +418,12 @@ EVERYWHERE = [
         for path in ("docs", "docs/x", "src", "src/x", ".env", "vendor", "vendor/x", "new")
     ),
     *(f"{HOME}/data/private", f"{HOME}/data/private/x", f"{HOME}/src", f"{HOME}/.ssh", f"{HOME}/src/other"),
+    *(f"{HOME}/data/scratch", f"{HOME}/data/scratch/x", f"{HOME}/data/x"),
     *("/opt", "/opt/x", "/usr/lib", "/usr/lib/x", "/srv", "/etc/ssl/certs", "/etc/shadow"),
 ]
 
 
+@settings(max_examples=60)
 @given(TABLES)
 def test_whatever_a_project_says_it_gives_no_more_or_is_refused(tables: dict[str, dict[str, Any]]) -> None:
     lines = []
