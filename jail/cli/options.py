@@ -23,7 +23,11 @@ class Option(NamedTuple):
 
 
 OPTIONS: Final = (
-    Option("policy", "NAME|FILE", "A shipped level by its name, or a file of yours. Default: overnight."),
+    Option(
+        "policy",
+        "NAME|FILE",
+        "A shipped level or a file of yours. Default: as your own file says, or overnight.",
+    ),
     Option("workspace", "FOLDER", "The folder that the command works on. Default: the current one."),
     Option("write", "PATH", "Give PATH for writing too. May be repeated, as may the next three.", many=True),
     Option("read", "PATH", "Give PATH read-only.", many=True),
