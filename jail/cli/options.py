@@ -26,7 +26,7 @@ OPTIONS: Final = (
     Option(
         "policy",
         "NAME|FILE",
-        "A shipped level or a file of yours. Default: as your own file says, or overnight.",
+        "A shipped level, or a file of yours. Default: your own choice, or overnight.",
     ),
     Option("workspace", "FOLDER", "The folder that the command works on. Default: the current one."),
     Option("write", "PATH", "Give PATH for writing too. May be repeated, as may the next three.", many=True),
