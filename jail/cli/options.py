@@ -1,5 +1,5 @@
-"""The one table of the options of `run`, `shell`, `plan` and `policy show`: click and the plain parser are both
-made from it, and a test holds them equal.
+"""The one table of the options of `run`, `shell`, `plan` and `policy show`: click and the plain parser are
+both made from it, and a test holds them equal.
 """
 
 from jail.light import Final, NamedTuple
