@@ -46,6 +46,8 @@ NAMESPACES: Final = ("user", "mount", "pid", "net", "ipc", "uts", "cgroup")
 
 def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     """The plan of one run; raises JailError for a workspace or a path that must not be given."""
+    if not policy.toolchains:
+        facts = facts._replace(cache="")  # it is kept for them
     refuse_workspace(facts.workspace, facts.home, facts.own, facts.credentials, facts.system)
     trees = Trees(facts)
     for place in facts.system:

@@ -68,7 +68,7 @@ FACTS = Facts(
     hide=(),
     path=(folder("/usr/bin"), link("/bin", "/usr/bin")._replace(real="/usr/bin")),
     tools=Tools(),
-    cache="",
+    cache=f"{HOME}/.cache/jail/caches/5c1e/files",
     gpu=Gpu(),
     repository=Repository(f"{WORKSPACE}/.git", f"{WORKSPACE}/.git", ""),
     guarded=(
