@@ -296,8 +296,7 @@ class Delegated(NamedTuple):
 def delegated() -> Iterator[Delegated]:
     """Laid out as systemd lays out a user session; needs version 2 with the controllers, as root."""
     top = cgroups.delegation()
-    if not top.folder:
-        pytest.skip(f"no control group can be delegated on this host: {top.why}")
+    assert top.folder, top.why
     folder = Path(top.folder) / f"tests-of-jail-{os.getpid()}"
     given = Delegated(folder, folder / "shell")
     control = Path(top.folder) / "cgroup.subtree_control"
@@ -330,6 +329,7 @@ def open_jail(installed: Installed, open_folder: Path, request: pytest.FixtureRe
 
 
 @pytest.mark.root
+@pytest.mark.groups
 @pytest.mark.parametrize("who", ["a user", "root"])
 @pytest.mark.parametrize(
     "name", ["memory", "memory in no process", "processes", "files in memory", "descriptors", "output"]
@@ -348,6 +348,7 @@ def test_h1_h2_in_a_delegated_group_a_bomb_is_ended_and_named_by_the_kernel(
 
 
 @pytest.mark.root
+@pytest.mark.groups
 def test_all_that_runs_inside_is_in_the_group_and_the_supervisor_is_not(
     open_jail: Jail, delegated: Delegated
 ) -> None:
@@ -368,6 +369,7 @@ LIMITS = {"memory.max": str(MEMORY << 20), "memory.oom.group": "1", "pids.max": 
 
 
 @pytest.mark.root
+@pytest.mark.groups
 def test_after_sigkill_of_the_supervisor_an_empty_group_is_left_and_found(
     open_jail: Jail, delegated: Delegated
 ) -> None:

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 _TOLD = "jail_shared_folder"
+VARIABLE = "JAIL_TESTS_SHARED_FOLDER"
+"""Names the folder to a suite that another suite runs (support.uml); the other one deletes it."""
 FOLDER = pytest.StashKey[Path]()
 _configured: list[pytest.Config] = []
 
@@ -26,8 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the folder, or take the one that this worker was told of."""
     _configured.append(config)
     told: dict[str, Any] | None = getattr(config, "workerinput", None)
-    if told is not None:
-        config.stash[FOLDER] = Path(told[_TOLD])
+    if told is not None or VARIABLE in os.environ:
+        config.stash[FOLDER] = Path(told[_TOLD] if told is not None else os.environ[VARIABLE])
         return
     folder = Path(tempfile.mkdtemp(prefix="jail-tests-"))
     folder.chmod(0o755)
@@ -43,7 +45,7 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Delete the folder, at the end of the process that made it."""
-    if getattr(config, "workerinput", None) is None:
+    if getattr(config, "workerinput", None) is None and VARIABLE not in os.environ:
         shutil.rmtree(config.stash[FOLDER], ignore_errors=True)
 
 
