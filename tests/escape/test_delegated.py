@@ -18,13 +18,19 @@ from support.installed import CHECKOUT, Installed
 
 pytestmark = [pytest.mark.root, pytest.mark.kernel]
 
-BOMBS = ("memory", "memory in no process", "processes", "files in memory", "descriptors", "output")
+BOMB = "test_h1_h2_in_a_delegated_group_a_bomb_is_ended_and_named_by_the_kernel"
 NAMES = (
-    *(
-        f"test_h1_h2_in_a_delegated_group_a_bomb_is_ended_and_named_by_the_kernel[{bomb}-{who}]"
-        for bomb in BOMBS
-        for who in ("a user", "root")
-    ),
+    f"{BOMB}[memory-a user]",
+    f"{BOMB}[memory-root]",
+    f"{BOMB}[processes-a user]",
+    f"{BOMB}[processes-root]",
+    f"{BOMB}[files in memory-a user]",
+    f"{BOMB}[files in memory-root]",
+    f"{BOMB}[descriptors-a user]",
+    f"{BOMB}[descriptors-root]",
+    f"{BOMB}[output-a user]",
+    f"{BOMB}[output-root]",
+    f"{BOMB}[memory in no process-a user]",
     "test_all_that_runs_inside_is_in_the_group_and_the_supervisor_is_not",
     "test_after_sigkill_of_the_supervisor_an_empty_group_is_left_and_found",
 )
@@ -62,7 +68,7 @@ def commands(folder: Path) -> str:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
-    pytest_inside = (sys.executable, "-P", "-m", "pytest", "-p", "no:xdist")
+    pytest_inside = (sys.executable, "-P", "-m", "pytest", "-p", "no:xdist", "--color=no")
     return COMMANDS.format(
         shared=shlex.quote(str(folder)),
         checkout=shlex.quote(str(CHECKOUT)),
@@ -86,17 +92,16 @@ def ended(shared_folder: Path, installed: Installed) -> uml.Ended:
 @pytest.fixture(scope="module")
 def verdicts(ended: uml.Ended) -> dict[str, str]:
     report = ended.findings / "report.xml"
-    assert report.exists(), ended.console
-    return judged(report)
+    return judged(report) if report.exists() else {}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_in_a_kernel_with_control_groups_it_passes(verdicts: dict[str, str], name: str) -> None:
-    assert verdicts.get(name, "was not run") == "passed"
+    assert verdicts.get(name, "was not run; the last test shows the console") == "passed"
 
 
 def test_nothing_else_was_asked_of_that_kernel_and_it_ended_by_itself(
     ended: uml.Ended, verdicts: dict[str, str]
 ) -> None:
-    assert set(verdicts) == set(NAMES)
     assert "ended: 0" in ended.console.splitlines(), ended.console
+    assert set(verdicts) == set(NAMES)

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -88,9 +88,10 @@ class Running:
     def family(self) -> Family:
         """Who is who, by parenthood: supervisor → keeper → process 1 → the rest."""
         supervisor = _process(self.process.pid)
-        (keeper,) = _children(self.process.pid)
-        (process_1,) = _children(keeper)
-        return Family(supervisor, _process(keeper), _process(process_1), tuple(_beneath(process_1)))
+        children = _children()
+        (keeper,) = children[self.process.pid]
+        (process_1,) = children[keeper.pid]
+        return Family(supervisor, keeper, process_1, tuple(_beneath(process_1, children)))
 
     def signal(self, number: int) -> Self:
         """Signal the supervisor, as a person or a script does."""
@@ -135,16 +136,20 @@ def _process(pid: int) -> Process:
     return Process(pid, found[2])
 
 
-def _beneath(pid: int) -> list[Process]:
+def _beneath(parent: Process, children: Mapping[int, list[Process]]) -> list[Process]:
     found = []
-    for child in _children(pid):
-        found += [_process(child), *_beneath(child)]
+    for child in children.get(parent.pid, []):
+        found += [child, *_beneath(child, children)]
     return found
 
 
-def _children(parent: int) -> list[int]:
-    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in numbers if (found := _stat(pid)) is not None and found[1] == parent]
+def _children() -> dict[int, list[Process]]:
+    """Parent → children, of every process, in one look at each."""
+    found: dict[int, list[Process]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (stat := _stat(int(name))) is not None:
+            found.setdefault(stat[1], []).append(Process(int(name), stat[2]))
+    return found
 
 
 def _stat(pid: int) -> tuple[str, int, int] | None:

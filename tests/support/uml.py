@@ -26,7 +26,6 @@ _PROCESS_1 = """\
 #!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
 exec </dev/null
-echo 1 >/proc/sys/kernel/printk 2>/dev/null
 (
     set -e
     mount -t proc proc /proc
@@ -79,7 +78,7 @@ def _command(process_1: Path, own: Path) -> list[str]:
     # A change of uid forgets what unshare --kill-child asks for (prctl(2), PR_SET_PDEATHSIG); setpriv asks after it.
     user += ["--inh-caps=-all", "--pdeathsig", "KILL"]
     root = ["rootfstype=hostfs", "rootflags=/", "ro", f"init={process_1}"]
-    consoles = ["con=null", "con0=null,fd:1", "ssl=null", "quiet"]
+    consoles = ["con=null", "con0=null,fd:1", "ssl=null", "loglevel=2"]
     return [*contained, *user, PROGRAM, f"mem={MEMORY}", f"uml_dir={own}/", *root, *consoles]
 
 
