@@ -6,6 +6,7 @@ what that pytest reported; one that was skipped or not named counts as failed.
 """
 
 import os
+import platform
 import shlex
 import sys
 from pathlib import Path
@@ -16,7 +17,11 @@ import pytest
 from support import shared, uml
 from support.installed import CHECKOUT, Installed
 
-pytestmark = [pytest.mark.root, pytest.mark.kernel]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.kernel,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="User Mode Linux exists for x86 only"),
+]
 
 BOMB = "test_h1_h2_in_a_delegated_group_a_bomb_is_ended_and_named_by_the_kernel"
 NAMES = (

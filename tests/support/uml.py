@@ -73,7 +73,17 @@ def boot(folder: Path, commands: str) -> Ended:
 
 def _command(process_1: Path, own: Path) -> list[str]:
     """`own`: for its pid file and the socket of its console; its memory is an unlinked file in /dev/shm."""
-    contained = ["unshare", "--pid", "--fork", "--mount-proc", "--net", "--ipc"]
+    contained = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--net",
+        "--ipc",
+    ]
     user = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups", "--no-new-privs"]
     # A change of uid forgets what unshare --kill-child asks for (prctl(2), PR_SET_PDEATHSIG); setpriv asks after it.
     user += ["--inh-caps=-all", "--pdeathsig", "KILL"]
@@ -99,3 +109,5 @@ def _console(command: list[str]) -> str:
         except subprocess.TimeoutExpired:
             process.kill()
             return f"{process.communicate()[0]}\nnot done after {PATIENCE} s"
+        finally:
+            process.kill()  # where the tests are interrupted, too
