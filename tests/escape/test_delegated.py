@@ -110,3 +110,12 @@ def test_nothing_else_was_asked_of_that_kernel_and_it_ended_by_itself(
 ) -> None:
     assert "ended: 0" in ended.console.splitlines(), ended.console
     assert set(verdicts) == set(NAMES)
+
+
+def test_what_failed_or_was_skipped_in_there_has_not_passed(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(
+        '<testsuites><testsuite><testcase name="held"/><testcase name="open"><failure>it is</failure></testcase>'
+        '<testcase name="absent"><skipped>no groups</skipped></testcase></testsuite></testsuites>'
+    )
+    assert judged(report) == {"held": "passed", "open": "failure: it is", "absent": "skipped: no groups"}
