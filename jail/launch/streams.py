@@ -122,7 +122,7 @@ class Streams:
     def suspend(self) -> None:
         """We are about to be stopped: give the terminal back. `enter` takes it again."""
         if self._terminal is not None:
-            self._terminal.restore()
+            self._terminal.suspend()
 
     def deliver(self, deadline: float | None) -> bool:
         """Everything inside is dead: what is left in the pipes goes out, at most until `deadline` (monotonic

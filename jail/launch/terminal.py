@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from jail.launch.answers import Answers
     from jail.launch.escapes import Filter
 
+SETTLED: Final = 0.02
+"""Seconds without a byte after which a pty holds no more of what was written: the kernel passes it on later
+(tty_flip_buffer_push).
+"""
 GUARD_WAIT: Final = 2
 """Whole seconds (alarm(2)) that the guard may take to put the terminal back; then it ends all the same."""
 
@@ -196,9 +200,23 @@ class Terminal:
         self._attend()
         self.resized()
 
+    def suspend(self) -> None:
+        """Put the terminal back, since we are about to be stopped. What the command sent before goes out
+        first (an editor leaves the alternate screen), at most for OUTPUT_WAIT. Then `enter`, when continued.
+        """
+        end = time.monotonic() + tty.OUTPUT_WAIT
+        while time.monotonic() < end and (wants := self._output.interests()):
+            poller = select.poll()
+            poller.register(*wants[0])
+            wait = SETTLED if wants[0][1] == select.POLLIN else end - time.monotonic()
+            found = poller.poll(max(0.0, wait) * 1000)
+            if not found:
+                break
+            self._output.ready(*found[0])
+        self.restore()
+
     def restore(self, *, reset: bool = False) -> None:
-        """Put the terminal back as it was; any number of times. On each way out, and before stopping
-        (SIGTSTP).
+        """Put the terminal back as it was; any number of times. On each way out.
 
         `reset` sends RESET too: for a command that was killed and could not clean up. An answer of the
         terminal to a question from inside (cursor position, colours) that is still on its way is waited for,

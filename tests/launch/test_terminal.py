@@ -334,6 +334,32 @@ def test_raw_while_entered_and_as_before_after_restore_however_often(stack: Exit
     part.close()
 
 
+@pytest.mark.parametrize("taken", [True, False], ids=["read", "never read"])
+def test_before_a_stop_goes_out_what_was_written_and_nothing_waits_for_ever(
+    taken: bool, stack: ExitStack
+) -> None:
+    screen, slave = ptys(stack)
+    master, inner = ptys(stack)
+    before = termios.tcgetattr(slave)
+    part = Terminal(slave, slave, os.dup(master))
+    part.enter()
+    standard_tty.setraw(inner)
+    os.set_blocking(inner, False)
+    if taken:
+        reader = Reader(screen, 3000)
+        os.write(inner, b"x" * 3000)
+    else:
+        with suppress(BlockingIOError):
+            while os.write(inner, b"x" * 4096):
+                pass
+    part.suspend()
+    assert termios.tcgetattr(slave) == before
+    if taken:
+        reader.join(BOUND)
+        assert reader.digest == digest(b"x" * 3000)
+    part.close()
+
+
 def test_the_pty_inside_has_the_terminals_settings_and_size(stack: ExitStack) -> None:
     screen, slave = ptys(stack)
     mode = termios.tcgetattr(slave)
