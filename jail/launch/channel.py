@@ -6,15 +6,16 @@ jail's own code; whole messages or none (SOCK_SEQPACKET, unix(7)). Who says what
     keeper  → supervisor   failed, init (its pid), terminal (+ the pty's master), private (+ a tmpfs), lost,
                            restored, gone
     command → supervisor   probes, not-executed
+    leader  → supervisor   stopped: the command was; leader → init: command (its pid)
     init    → supervisor   exit
     supervisor → keeper    look: a name came or went beside a protected one
     init    → keeper       proc (+ the mount of /proc); keeper → init: built
-    supervisor → init      orders: signal, hang-up, kill, join (+ its streams and a channel of its own); their
-                           end is the end of the supervisor, and then of everything inside
+    supervisor → init      orders: signal, freeze, thaw, hang-up, kill, join (+ its streams and a channel of
+                           its own); their end is the end of the supervisor, and then of everything inside
 
-A joined process (launch/joined.py) has a channel of its own: from it `probes`, `not-executed`, `failed`; from
-init `forked` (+ the pty's master), `exit`. One byte lets a command exec: on a pipe for the first, on its own
-channel for a joined one.
+A joined process (launch/joined.py) has a channel of its own: from it `probes`, `not-executed`, `failed`, from
+its leader `stopped`, from init `forked` (+ the pty's master), `exit`. One byte lets a command exec: on a pipe
+for the first, on its own channel for a joined one.
 """
 
 import _socket

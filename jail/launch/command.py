@@ -8,7 +8,6 @@ entries, lets the exec happen. Nothing is imported here: this runs after the for
 import errno
 import fcntl
 import os
-import termios
 
 from jail.errors import EXIT_JAIL, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
 from jail.kernel import files, libc, privileges
@@ -39,19 +38,26 @@ NULL: Final = -1
 TERMINAL: Final = -2
 
 
-def run(start: Start, terminal: str) -> NoReturn:
-    """Confine this process and become the command; `terminal` is the path of the slave, "" without one."""
+def run(start: Start, terminal: int = -1, parent: int = 1) -> NoReturn:
+    """Limit this process and become the command.
+
+    `terminal`: an fd of the session's controlling terminal, which becomes the command's; without one the
+    command leads a session of its own. `parent` has to be its parent.
+    """
     try:
         if not start.joins:
             # Process 1 is closed to all; we inherited that, and write limits into /proc/self (proc(5)).
             privileges.set_dumpable(True)
-        libc.named("setsid", os.setsid)
+        if terminal < 0:
+            libc.named("setsid", os.setsid)
+        else:
+            _come_to_front(terminal)
         _take_stdio(start.stdio, terminal)
         os.chdir(start.plan.folder)
         _default_signals()
         _limit(start)
         files.close_on_exec_from(FIRST_FREE_FD)
-        _report_probes(start)
+        _report_probes(start, parent)
         if os.read(start.go, 1) != b"g":
             os._exit(EXIT_JAIL)
         _execute(start)
@@ -60,11 +66,17 @@ def run(start: Start, terminal: str) -> NoReturn:
         os._exit(EXIT_JAIL)
 
 
-def _take_stdio(stdio: tuple[int, int, int], terminal: str) -> None:
-    opened = {NULL: os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)}
-    if terminal:
-        opened[TERMINAL] = os.open(terminal, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        fcntl.ioctl(opened[TERMINAL], termios.TIOCSCTTY, 0)
+def _come_to_front(terminal: int) -> None:
+    """Lead a process group of our own, which the terminal's keys signal; SIGTTOU would stop us
+    (termios(3)).
+    """
+    os.setpgid(0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))
+    libc.named("tcsetpgrp", os.tcsetpgrp, terminal, os.getpid())
+
+
+def _take_stdio(stdio: tuple[int, int, int], terminal: int) -> None:
+    opened = {NULL: os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC), TERMINAL: terminal}
     # Above 2 first: a source may itself be one of 0, 1, 2 where the caller had those closed.
     sources = [fcntl.fcntl(opened.get(fd, fd), fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD) for fd in stdio]
     for number, fd in enumerate(sources):
@@ -86,8 +98,8 @@ def _limit(start: Start) -> None:
             privileges.prefer_as_oom_victim(value)
 
 
-def _report_probes(start: Start) -> None:
-    found = probes.run(start.plan)
+def _report_probes(start: Start, parent: int) -> None:
+    found = probes.run(start.plan, parent)
     start.control.send("probes", tuple(found))
 
 

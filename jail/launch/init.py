@@ -15,9 +15,9 @@ import resource
 import select
 
 from jail.errors import EXIT_JAIL
-from jail.kernel import files, libc, mounts, privileges, pty
+from jail.kernel import files, mounts, privileges, pty
 from jail.kernel.filters import Filters
-from jail.launch import command
+from jail.launch import command, leader
 from jail.launch.channel import ORDER_LIMIT, Channel, tell_failure
 from jail.launch.confine import confine
 from jail.light import Any, Callable, Final, NamedTuple, NoReturn, signal, suppress
@@ -29,7 +29,8 @@ OUTER_PARENT: Final = 0
 NAME: Final = "jail-init"
 TO_GROUP: Final = "group"
 TO_PROCESS: Final = "process"
-TO_ALL: Final = "all"
+FREEZE: Final = "freeze"
+THAW: Final = "thaw"
 HANG_UP: Final = "hang up"
 KILL: Final = "kill"
 JOIN: Final = "join"
@@ -40,9 +41,9 @@ SWEEPS: Final = 5
 
 
 class Joined(NamedTuple):
-    """A process that joined: its pid, and its channel to the supervisor."""
+    """What joined: its process and session, and its channel to the supervisor."""
 
-    pid: int
+    process: leader.Started
     channel: Channel
 
 
@@ -52,18 +53,19 @@ class Inside:
     def __init__(self, start: command.Start, orders: Channel) -> None:
         self._start = start
         self._orders = orders
-        self._command = 0
+        self._command = leader.Started(0, 0)
         self._joined: dict[int, Joined] = {}
         self._hung_up: dict[int, int] = {}
+        self._stopped: set[int] | None = None
         self._score = 0
         self._own_score: privileges.OomScore | None = None
         for name, value in start.plan.limits:
             if name == "oom_score":
                 self._score, self._own_score = value, privileges.OomScore()
 
-    def started(self, pid: int) -> None:
-        """The command's process."""
-        self._command = pid
+    def started(self, process: leader.Started) -> None:
+        """The command is there."""
+        self._command = process
 
     def obey(self) -> None:
         """Do what the supervisor says; without a supervisor there is nothing to live for."""
@@ -78,31 +80,63 @@ class Inside:
             with suppress(OSError):
                 SIGNALS[tag](self, *map(int, map(str, values)))
 
-    def _pid(self, who: int) -> int:
+    def _process(self, who: int) -> leader.Started:
         """The process with that number; it is not reaped yet, so its pid is still its own."""
         if who == COMMAND:
             return self._command
         if who not in self._joined:
             raise ProcessLookupError
-        return self._joined[who].pid
+        return self._joined[who].process
 
     def _to_group(self, who: int, number: int) -> None:
-        os.killpg(self._pid(who), number)
+        pid = self._process(who).pid
+        os.killpg(os.getpgid(pid), number)  # the one that it leads, but on a terminal it may go to another
 
     def _to_process(self, who: int, number: int) -> None:
-        os.kill(self._pid(who), number)
+        process = self._process(who)
+        os.kill(process.pid, number)
+        if process.session != process.pid:
+            # A leader that was stopped inside would never let us reap.
+            os.kill(process.session, signal.SIGKILL if number == signal.SIGKILL else signal.SIGCONT)
 
-    def _to_all(self, who: int, number: int) -> None:  # noqa: ARG002 - functions of one table have one signature
-        os.kill(-1, number)  # all but ourselves (kill(2))
+    def _freeze(self, who: int) -> None:  # noqa: ARG002 - functions of one table have one signature
+        """Stop all that is inside, and remember what was stopped before: that is somebody's stopped job.
+
+        Leaders first, that none takes this for a stop of its command.
+        """
+        if self._stopped is None:
+            self._stopped = set()
+            with suppress(OSError):  # no file is left to look into /proc: then all will go on
+                self._stopped.update(filter(_is_stopped, _pids()))
+        for process in self._leaders():
+            with suppress(OSError):
+                os.kill(process, signal.SIGSTOP)
+        os.kill(-1, signal.SIGSTOP)  # all but ourselves (kill(2))
+
+    def _thaw(self, who: int) -> None:  # noqa: ARG002 - as above
+        """Continue what `_freeze` stopped, leaders last."""
+        stopped, self._stopped = self._stopped or set(), None
+        leaders = self._leaders()
+        try:
+            others = set(_pids()) - stopped - set(leaders)
+        except OSError:  # as above
+            others = {-1}
+        for pid in [*others, *leaders]:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
+
+    def _leaders(self) -> list[int]:
+        found = [self._command, *(joined.process for joined in self._joined.values())]
+        return [process.session for process in found if process.session != process.pid]
 
     def _hang_up(self, who: int) -> None:
         """As a terminal that is gone does it; a stopped process has to go on to hear of it."""
-        self._hung_up[who] = self._pid(who)
-        _signal_session(self._pid(who), signal.SIGHUP, signal.SIGCONT)
+        self._hung_up[who] = self._process(who).session
+        _signal_session(self._hung_up[who], signal.SIGHUP, signal.SIGCONT)
 
     def _kill(self, who: int) -> None:
         """What a hang-up did not end; its leader may have ended before the rest of the session."""
-        session = self._hung_up.pop(who, 0) or self._pid(who)
+        session = self._hung_up.pop(who, 0) or self._process(who).session
         _signal_session(session, signal.SIGKILL)
 
     def _join(self, values: tuple[Any, ...], fds: tuple[int, ...]) -> None:
@@ -117,12 +151,12 @@ class Inside:
             joined = command.Start(plan, streams, channel, channel.fileno(), joins=True)
             master, terminal = pty.open_pair() if command.TERMINAL in streams else (-1, "")
             try:
-                pid = self._fork(joined, terminal)
-                channel.send("forked", pid, fds=(master,) if terminal else (), wait=False)
+                process = self._fork(joined, terminal)
+                channel.send("forked", process.pid, fds=(master,) if terminal else (), wait=False)
             finally:
                 if terminal:
                     os.close(master)
-            self._joined[number] = Joined(pid, channel)
+            self._joined[number] = Joined(process, channel)
         except Exception as problem:  # noqa: BLE001 - a join that fails must not end what runs
             tell_failure(channel, "process 1 of the jail", problem)
             channel.close()
@@ -130,17 +164,14 @@ class Inside:
             for fd in fds[1:]:
                 os.close(fd)
 
-    def _fork(self, joined: command.Start, terminal: str) -> int:
+    def _fork(self, joined: command.Start, terminal: str) -> leader.Started:
         if self._own_score is not None:
             self._own_score.set(self._score)
         try:
-            pid = libc.named("fork", os.fork)
-            if pid == 0:
-                _be_joined(joined, terminal)
+            return leader.start(joined, terminal, lambda kept: _forget(joined, kept))
         finally:
             if self._own_score is not None:
                 self._own_score.put_back()
-        return pid
 
     def reap(self) -> bool:
         """Collect every ended child; True when the command was among them, after its status was reported."""
@@ -151,7 +182,7 @@ class Inside:
                 return False
             if pid == 0:
                 return False
-            if pid == self._command:
+            if pid == self._command.pid:
                 used = resource.getrusage(resource.RUSAGE_CHILDREN)
                 self._start.control.send("exit", status, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
                 return True
@@ -159,7 +190,7 @@ class Inside:
 
     def _left(self, pid: int, status: int) -> None:
         for number, joined in self._joined.items():
-            if joined.pid == pid:
+            if joined.process.pid == pid:
                 with suppress(OSError):
                     joined.channel.send("exit", status, wait=False)
                 joined.channel.close()
@@ -170,37 +201,46 @@ class Inside:
 SIGNALS: Final[dict[str, Callable[..., None]]] = {
     TO_GROUP: Inside._to_group,
     TO_PROCESS: Inside._to_process,
-    TO_ALL: Inside._to_all,
+    FREEZE: Inside._freeze,
+    THAW: Inside._thaw,
     HANG_UP: Inside._hang_up,
     KILL: Inside._kill,
 }
 """Every order beside JOIN: its tag and what it does; any other is a defect, and the end by KeyError."""
 
 
-def _be_joined(start: command.Start, terminal: str) -> NoReturn:
-    """The child of a join: nothing of process 1 but its own streams and channel goes with it."""
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        files.close_all_but({0, 1, 2, start.go, *(fd for fd in start.stdio if fd >= 0)})
-    except BaseException as problem:  # noqa: BLE001 - whatever it is, nothing may run on
-        tell_failure(start.control, "the command's process", problem)
-        os._exit(EXIT_JAIL)
-    command.run(start, terminal)
+def _forget(start: command.Start, kept: set[int]) -> None:
+    """In the child of a join: nothing of process 1 but its own streams and channels goes with it."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    files.close_all_but({0, 1, 2, start.go, *kept, *(fd for fd in start.stdio if fd >= 0)})
 
 
-def _signal_session(leader: int, *numbers: int) -> None:
-    """Signal every process whose session (setsid(2)) `leader` made; one that left it lives on till the end of
+def _signal_session(session: int, *numbers: int) -> None:
+    """Signal every process whose session (setsid(2)) is `session`; one that left it lives on till the end of
     all, as after a logout.
     """
     for _ in range(SWEEPS):
-        found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _session(pid) == leader]
+        found = [pid for pid in _pids() if _session(pid) == session]
         for pid in found:
             for number in numbers:
                 with suppress(OSError):
                     os.kill(pid, number)
         if signal.SIGKILL not in numbers or not found:
             return
+
+
+def _pids() -> list[int]:
+    return list(map(int, filter(str.isdigit, os.listdir("/proc"))))
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether its state is T (proc_pid_stat(5))."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] == b"T"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _session(pid: int) -> int:
@@ -227,12 +267,12 @@ def run(start: command.Start, filters: Filters, keeper: Channel, orders: int) ->
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         inside = Inside(start, Channel.of(orders))
         _lose_privileges(start.plan, filters)
-        pid = libc.named("fork", os.fork)
-        if pid == 0:
+
+        def forget(kept: set[int]) -> None:  # noqa: ARG001 - the channels of a join are not there yet
             keeper.close()
             os.close(orders)
-            command.run(start, terminal)
-        inside.started(pid)
+
+        inside.started(leader.start(start, terminal, forget))
         _let_go(start)
         signal.signal(signal.SIGCHLD, _nothing)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)

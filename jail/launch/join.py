@@ -2,7 +2,8 @@
 
 Rule: it does for one command what the supervisor does for the first, with the same parts: the caller's fds
 stay here, bytes are copied to and from pipes or a pty of the jail, the terminal is raw meanwhile and comes
-back on each way out. It holds no leash: when it dies, by SIGKILL too, its connection closes, and the
+back on each way out. ^Z stops it as it stops the session itself (suspend.py), but nothing else is frozen. It
+holds no leash: when it dies, by SIGKILL too, its connection closes, and the
 supervisor ends the command.
 """
 
@@ -84,7 +85,8 @@ class _Client:
 
     def _catch_signals(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        for number in (*FOR_GROUP, *FOR_PROCESS, signal.SIGWINCH):
+        ours = (signal.SIGWINCH, signal.SIGTSTP) if relay.TERMINAL in self._stdio else (signal.SIGWINCH,)
+        for number in (*FOR_GROUP, *FOR_PROCESS, *ours):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _only_wake)
 
@@ -125,6 +127,8 @@ class _Client:
             self._connect(dict(zip(names, fds, strict=True)))
         elif tag == "exit":
             self._exited(values)
+        elif tag == "stopped":
+            self._follow()
         elif tag == "ended":
             say("the session ended, and this command with it")
             self._told_to_end, self._code = True, EXIT_JAIL
@@ -171,16 +175,29 @@ class _Client:
         self._status = outcome.of_status(int(str(values[0])), 0.0, 0)
         self._code = self._status.code
 
+    def _follow(self) -> None:
+        """The command was stopped: stop as a job of the caller's shell, and have it go on when we do."""
+        from jail.launch.suspend import stop_ourselves
+
+        if self._terminal is not None:
+            self._terminal.suspend()
+        stop_ourselves(0)
+        self._signalled(signal.SIGCONT)
+
     def _signalled(self, number: int) -> None:
+        if number in (signal.SIGWINCH, signal.SIGCONT) and self._terminal is not None:
+            self._terminal.resized() if number == signal.SIGWINCH else self._terminal.enter()
         if number == signal.SIGWINCH:
-            if self._terminal is not None:
-                self._terminal.resized()
             return
         self._told_to_end = self._told_to_end or number in ENDING
         if not self._started:
             if number in ENDING:  # a supervisor that is stopped would never hear of it
                 self._code = EXIT_SIGNAL_BASE + number
             return
+        if number == signal.SIGTSTP:
+            number = (
+                signal.SIGSTOP
+            )  # of the command; `stopped` comes back, and then the terminal is put in order
         target = init.TO_PROCESS if number in FOR_PROCESS else init.TO_GROUP
         reach.tell(self._link.fileno(), wire.signal(wire.Signal(target, number)))
 
@@ -188,6 +205,8 @@ class _Client:
         """The last output, and the terminal as it was."""
         self._link.close()
         signal.set_wakeup_fd(-1)
+        if signal.getsignal(signal.SIGTSTP) is _only_wake:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)  # ^Z in the pager stops the whole pipeline
         hurry = self._told_to_end or self._code is None
         for number in ENDING:
             if signal.getsignal(number) is _only_wake:

@@ -296,6 +296,12 @@ class Visit:
         if self._state != HUNG_UP:
             self.close()
 
+    def _stopped(self, _: tuple[Any, ...], __: _Fds) -> None:
+        if self._state == RUNS:
+            self._say("stopped")
+        else:  # the client has not let it start, or is gone
+            self._site.processes.order(init.TO_GROUP, signal.SIGCONT, self._number)
+
     def _left(self, code: int | None, number: int, reason: str) -> None:
         self._ended = True
         self._site.record.ledger.append("left", join=self._number, exit=code, signal=number, reason=reason)
@@ -317,5 +323,6 @@ _HEARD: Final = {
     "failed": Visit._failed,
     "not-executed": Visit._not_executed,
     "exit": Visit._exited,
+    "stopped": Visit._stopped,
 }
 """Every message about a joined command; any other is a defect and ends the visit by KeyError."""

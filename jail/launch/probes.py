@@ -28,15 +28,17 @@ _UNKNOWN_CALL: Final = 4095
 """Far above every system call there is."""
 
 
-def run(plan: Plan) -> Iterator[Result]:
-    """All probes of this plan, one after another; nothing is changed by them."""
+def run(plan: Plan, parent: int) -> Iterator[Result]:
+    """All probes of this plan, one after another; nothing is changed by them. `parent`: process 1, or its
+    child (leader.py).
+    """
     yield _status("no capabilities", ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), 0, 16)
     yield _status("no new privileges", ("NoNewPrivs",), 1, 10)
     yield _status("system-call filter", ("Seccomp",), 2, 10)
     for name, expected, attempt in _refusals(plan):
         yield _refused(name, expected, attempt)
     yield _equal("one interface", sorted(set(netlink.interfaces()) - TUNNELS), ["lo"])
-    yield _equal("own process namespace", os.getppid(), 1)
+    yield _equal("own process namespace", os.getppid(), parent)
     yield _equal("own ids", (os.getresuid(), os.getresgid()), ((plan.uid,) * 3, (plan.gid,) * 3))
     yield _equal("workspace is there", [plan.workspace], [plan.workspace] * os.path.isdir(plan.workspace))
 

@@ -3,14 +3,13 @@
 Rule: one thread, one poll loop. The processes, and who speaks to whom:
 
     supervisor (host) ── keeper (jail's user and mount namespaces) ── init (process 1) ── command
-        └── guard of the terminal (host), only when there is one
+        └── guard (host), and between init and command the leader (inside): only with a terminal
 
     build      `failed` from any of them, or `probes` from the command's process: when the ledger has both
                first entries, and only then, the supervisor writes the byte that lets the command's exec
                happen
-    while      bytes both ways by relay.Part; signals as orders to init; `lost` and `restored` from the
-    keeper;
-               the sweep by inotify
+    while      bytes both ways by relay.Part; signals as orders to init; `stopped` from the leader; `lost` and
+               `restored` from the keeper; the sweep by inotify
     end        `exit` from init; the keeper ends; what is left in the pipes is delivered
 
 The death of any of them is the death of all that is inside: keeper and init have parent-death signals, and
@@ -35,7 +34,7 @@ from jail.launch.limits import Limits
 from jail.launch.outcome import Outcome
 from jail.launch.processes import Processes
 from jail.launch.streams import Streams
-from jail.launch.suspend import resume, suspend
+from jail.launch.suspend import follow, resume, suspend
 from jail.light import TYPE_CHECKING, Callable, Final, signal
 from jail.plan.steps import Plan
 
@@ -227,6 +226,9 @@ class Supervisor:
             )
         self._outcome = outcome.of_status(int(str(status)), float(str(cpu)), int(str(peak)))
 
+    def _stopped(self, record: "Record", values: _Values, fds: _Fds) -> None:
+        follow(self._streams, self._processes)
+
     def _lost(self, record: "Record", values: _Values, fds: _Fds) -> None:
         path, before = map(str, values)
         record.lost(path, before)
@@ -328,6 +330,7 @@ _HEARD: Final = {
     "probes": Supervisor._probed,
     "not-executed": Supervisor._not_executed,
     "exit": Supervisor._exited,
+    "stopped": Supervisor._stopped,
     "lost": Supervisor._lost,
     "restored": Supervisor._restored,
     "gone": Supervisor._gone,

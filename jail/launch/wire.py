@@ -7,7 +7,8 @@ whom it asks.
 
     client → supervisor    join: streams, TERM, argv; then `ready`, when it has its terminal in order; signals
                            stop: seconds of grace
-    supervisor → client    offered (+ the outer ends of the streams), exit, refused, ended; stopping
+    supervisor → client    offered (+ the outer ends of the streams), stopped (the command was), exit,
+                           refused, ended; stopping
 """
 
 import os

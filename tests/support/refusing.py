@@ -18,7 +18,7 @@ from support.jails import Jail
 
 
 class Refusal(NamedTuple):
-    """`process` ("keeper", "init", "command") gets `errno` from `call` where its arguments, by position, are
+    """`process` ("keeper", "init", "leader", "command") gets `errno` from `call` where its arguments, by position, are
     these values.
     """
 
@@ -36,6 +36,7 @@ NUMBERS: Final = {
     "clone": (56, 220),
     "dup2": (33, 24),  # aarch64 has dup3 alone
     "fcntl": (72, 25),
+    "ioctl": (16, 29),
     "keyctl": (250, 219),
     "landlock_add_rule": (445, 445),
     "landlock_create_ruleset": (444, 444),
@@ -49,6 +50,7 @@ NUMBERS: Final = {
     "rt_sigprocmask": (14, 135),
     "seccomp": (317, 277),
     "sendmsg": (46, 211),
+    "setpgid": (109, 154),
     "setsid": (112, 157),
     "write": (1, 64),
 }
@@ -61,7 +63,7 @@ import _prctl
 from jail.cli import main
 from jail.kernel import bpf, seccomp
 from jail.ledger import heads, writer
-from jail.launch import command, init, keeper, steps
+from jail.launch import command, init, keeper, leader, steps
 
 def program(number, arguments, errno):
     words = [(bpf.OFFSET_NUMBER, number), *((16 + 8 * int(at), value) for at, value in arguments.items())]
@@ -110,6 +112,8 @@ elif "write" in what:
     heads.write_whole = dying(heads.write_whole)
 elif "verb" in what:
     steps.TABLE[what["verb"]] = failing(what["verb"])
+elif what["process"] == "leader":
+    leader._lead = refusing(leader._lead)
 elif what["process"]:
     module = {"keeper": keeper, "init": init, "command": command}[what["process"]]
     module.run = refusing(module.run)
@@ -119,12 +123,16 @@ sys.exit(main.main(arguments))
 
 def refused(jail: Jail, mark: str, refusal: Refusal | None, arguments: Sequence[str]) -> Ended:
     """`jail ARGUMENTS` with one call refused; None: the same driver and no fault, the positive control."""
-    what: dict[str, object] = {"process": ""}
-    if refusal is not None:
-        number = NUMBERS[refusal.call][("x86_64", "aarch64").index(os.uname().machine)]
-        where = {str(at): value for at, value in refusal.arguments.items()}
-        what = {"process": refusal.process, "number": number, "errno": refusal.errno, "arguments": where}
-    return run(jail, mark, command_of(jail, what, arguments))
+    return run(jail, mark, command_of(jail, what_of(refusal), arguments))
+
+
+def what_of(refusal: Refusal | None) -> dict[str, object]:
+    """What the driver is told."""
+    if refusal is None:
+        return {"process": ""}
+    number = NUMBERS[refusal.call][("x86_64", "aarch64").index(os.uname().machine)]
+    where = {str(at): value for at, value in refusal.arguments.items()}
+    return {"process": refusal.process, "number": number, "errno": refusal.errno, "arguments": where}
 
 
 def step_failed(jail: Jail, mark: str, verb: str, index: int, arguments: Sequence[str]) -> Ended:
