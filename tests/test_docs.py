@@ -12,7 +12,7 @@ from jail.cli.group import group
 from jail.cli.options import OPTIONS
 from jail.cli.table import COMMANDS
 from jail.plan.protected import PROTECTED
-from jail.policy.amounts import duration_text, size_text
+from jail.policy.amounts import limit_text, size_text
 from jail.policy.value import LOSSES, Policy
 from support.composed import LEVELS, made
 from support.installed import CHECKOUT, Installed
@@ -104,7 +104,7 @@ def table_of_levels() -> str:
                     what for name, what in VARIABLES.items() if name in policy.pass_names
                 ),
             ),
-            cells("time", lambda policy: duration_text(policy.timeout) if policy.timeout else "no end"),
+            cells("time", lambda policy: limit_text(policy.timeout)),
             cells("memory", sizes("memory_bytes")),
             cells("each private folder in memory", sizes("tmp_bytes")),
             cells("kept back on disk", sizes("held_bytes")),

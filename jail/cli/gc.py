@@ -4,10 +4,11 @@ import os
 
 import click
 
-from jail.cli.show import amount, show
+from jail.cli.show import show
 from jail.cli.units import seconds, size
 from jail.errors import EXIT_JAIL
 from jail.launch import gc, places, reach
+from jail.policy.amounts import measured_size
 
 
 @click.command(name="gc")
@@ -32,8 +33,8 @@ def command(context: click.Context, older_than: str | None, keep_bytes: str | No
       125  something could not be removed; what, is printed
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     wishes = gc.Wishes(
-        None if older_than is None else seconds("--older-than", older_than),
-        None if keep_bytes is None else size("--keep-bytes", keep_bytes),
+        None if older_than is None else seconds("--older-than", older_than, "30d"),
+        None if keep_bytes is None else size("--keep-bytes", keep_bytes, '"5 GiB"'),
         dry_run,
     )
     state = reach.state_of(os.environ)
@@ -45,7 +46,7 @@ def command(context: click.Context, older_than: str | None, keep_bytes: str | No
             show(f"{found.what}: not removed: {found.problem}")
             continue
         count, total = count + 1, total + found.size
-        show(f"{found.what}  {amount(found.size)}  {found.why}")
+        show(f"{found.what}  {measured_size(found.size)}  {found.why}")
     verb = "would go" if dry_run else "removed"
-    show(f"{count} {verb}, {amount(total)}" if count else "nothing to remove")
+    show(f"{count} {verb}, {measured_size(total)}" if count else "nothing to remove")
     context.exit(EXIT_JAIL if failed else 0)

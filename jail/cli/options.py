@@ -33,7 +33,7 @@ OPTIONS: Final = (
     Option("read", "PATH", "Give PATH read-only.", many=True),
     Option("hide", "PATH", "Make PATH absent inside.", many=True),
     Option("env", "NAME[=VALUE]", "Hand on an environment variable, or set it.", many=True),
-    Option("timeout", "TIME", "End the command after TIME: 90s, 45m, 12h; 0 is never."),
+    Option("timeout", "TIME", "End the command after TIME: 90s, 45m, 12h; 0 is no limit."),
     Option("gpu", "", "Give the GPUs of this host."),
     Option("status_file", "FILE", "Write how it ended to FILE, as JSON.", ("run", "shell")),
     Option("json", "", "Print JSON.", ("plan", "policy show")),

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import click
 
-from jail.cli.show import amount, moment, show, span
+from jail.cli.show import moment, show
 from jail.cli.verify import command_text
 from jail.errors import printable
 from jail.launch import usage
 from jail.ledger import place
 from jail.ledger.beside import sessions_named
 from jail.ledger.reader import glance
+from jail.policy.amounts import measured_duration, measured_size
 
 COMMAND_WIDTH: Final = 60
 """Characters of a command in the list; --json has all of it."""
@@ -89,10 +90,10 @@ def _cells(found: dict[str, Any], now: float) -> tuple[str, ...]:
     return (
         found["session"],
         moment(started) if known else "?",
-        span(now - started) if known else "?",
+        measured_duration(now - started) if known else "?",
         state,
-        "" if found["cpu_s"] is None else span(found["cpu_s"]),
-        "" if found["memory_bytes"] is None else amount(found["memory_bytes"]),
+        "" if found["cpu_s"] is None else measured_duration(found["cpu_s"]),
+        "" if found["memory_bytes"] is None else measured_size(found["memory_bytes"]),
         text,
         "?" if found["workspace"] is None else str(found["workspace"]),
     )

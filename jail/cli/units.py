@@ -1,35 +1,31 @@
-"""Times and sizes as they are typed on a command line: `90s`, `30d`, `5GiB`.
+"""Durations and sizes as they are typed on a command line, read as those of a policy are."""
 
-Rule: the units are those of the policy. A number without one is refused, but for 0, which needs none: nobody
-should have to guess what `--older-than 30` would delete.
-"""
-
-import math
-from collections.abc import Mapping
+from collections.abc import Callable
+from typing import Final
 
 from jail.errors import EXIT_USAGE, JailError
-from jail.policy.limits import DURATION_UNITS, SIZE_UNITS
+from jail.policy import amounts
+
+_ENDLESS: Final = float("inf")
 
 
-def seconds(option: str, text: str) -> float:
-    """`text` as seconds; `option` is for the error. Raises JailError."""
-    return _read(option, text, DURATION_UNITS, "a time", "30d")
+def seconds(option: str, text: str, example: str, most: float = _ENDLESS) -> float:
+    """`text` as seconds, `most` of them at most; `option` and `example` are for the error, a JailError."""
+
+    def read() -> float:
+        hint = f"write {amounts.duration_text(most)} at most, as in {example}"
+        return amounts.within(amounts.duration(text, example), text, 0, most, hint)
+
+    return _read(option, read)
 
 
-def size(option: str, text: str) -> int:
-    """`text` as bytes; `option` is for the error. Raises JailError."""
-    return int(_read(option, text, SIZE_UNITS, "a size", "5GiB"))
+def size(option: str, text: str, example: str) -> int:
+    """`text` as bytes; `option` and `example` are for the error, a JailError."""
+    return int(_read(option, lambda: amounts.size(text, example)))
 
 
-def _read(option: str, text: str, units: Mapping[str, float], what: str, example: str) -> float:
-    unit = text.lstrip("0123456789.")
-    number = text[: len(text) - len(unit)]
-    factor = 1 if number == "0" and not unit else units.get(unit.strip())
+def _read(option: str, read: Callable[[], float]) -> float:
     try:
-        value = float(number) * factor if factor is not None and text.isascii() else math.nan
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        hint = f"write a number and one of {', '.join(units)}, as in {example}"
-        raise JailError(f"{text!r} is not {what}", where=option, hint=hint, code=EXIT_USAGE)
-    return value
+        return read()
+    except amounts.UnfitError as unfit:
+        raise JailError(unfit.message, where=option, hint=unfit.hint, code=EXIT_USAGE) from None

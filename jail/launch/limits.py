@@ -22,7 +22,7 @@ from jail.launch.processes import Processes
 from jail.launch.streams import Streams
 from jail.light import TYPE_CHECKING, Final, NamedTuple, signal
 from jail.plan.steps import Plan
-from jail.plan.text import size
+from jail.policy.amounts import duration_text, size_text
 
 if TYPE_CHECKING:
     from jail.launch.record import Record
@@ -103,7 +103,7 @@ class Limits:
         if self.hit is not None and over:
             return Outcome(self.hit.code, self.hit.reason, signal.SIGKILL)
         if over:
-            detail = f"{self._plan.timeout:g} s"
+            detail = duration_text(self._plan.timeout)
             self._tell(record, Hit(outcome.TIMEOUT, "timeout", detail, EXIT_TIMEOUT))
         elif self._streams.quota.spent:
             self._tell(record, Hit(outcome.OUTPUT, "output", self._most("output_bytes")))
@@ -127,7 +127,7 @@ class Limits:
         return Outcome(hit.code, hit.reason, signal.SIGKILL)
 
     def _most(self, name: str) -> str:
-        return f"more than {size(self._values[name])}"
+        return f"more than {size_text(self._values[name])}"
 
     def _look(self, record: "Record", now: float) -> Outcome | None:
         pause = LOOK

@@ -19,7 +19,7 @@ own.
 import os
 
 from jail.light import Final, Iterator, Mapping, NamedTuple, Sequence, suppress
-from jail.plan.text import size
+from jail.policy.amounts import size_text
 
 FLOOR: Final = (16, 1 << 30)
 """The host has run out of memory at less than this part of it, or this many bytes, if that is less."""
@@ -100,7 +100,7 @@ class Watch:
         # What no look can attribute (buffers of sockets and pipes) has the host short of memory in the end;
         # the kernel would then begin with what is inside, too.
         short = host.available < host.floor and self._before.available - host.available > most // 2
-        said = f"{size(used >> 20 << 20)} in {len(pids)} processes"
+        said = f"{size_text(used >> 20 << 20)} in {len(pids)} processes"
         if short:
             said += "; the host is short of memory"
         return Look(used > most or short, max(0, most - used), crowded, said)

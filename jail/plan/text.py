@@ -8,6 +8,7 @@ Nothing secret is printed: of the environment the names alone.
 from jail.errors import printable
 from jail.light import Final, Iterator
 from jail.plan.steps import Plan, Step
+from jail.policy.amounts import limit_text, size_text
 
 WIDTH: Final = 100
 """Columns of a line, where a path is not longer."""
@@ -75,7 +76,7 @@ def _target(item: Step) -> str:
     if item.verb == "cache":
         return f"{item.target} <- {item.source}"
     if item.verb == "file":
-        return f"{item.target} ({len(item.source.encode('utf-8', 'surrogateescape'))} bytes)"
+        return f"{item.target} ({size_text(len(item.source.encode('utf-8', 'surrogateescape')))})"
     return item.target
 
 
@@ -130,15 +131,7 @@ def _idmap(plan: Plan) -> str:
 
 def _option(text: str) -> str:
     name, _, value = text.partition("=")
-    return f"size={size(int(value))}" if name == "size" else text
-
-
-def size(count: int) -> str:
-    """Bytes as a person reads them; exact, so in the largest unit that divides them."""
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count >= 1 << shift and count % (1 << shift) == 0:
-            return f"{count >> shift} {unit}"
-    return f"{count} bytes"
+    return f"size={size_text(int(value))}" if name == "size" else text
 
 
 def _limits(plan: Plan) -> list[str]:
@@ -146,15 +139,15 @@ def _limits(plan: Plan) -> list[str]:
     values = dict(plan.limits)
     by = "by a control group" if plan.cgroup else "watched by jail (no control group)"
     return [
-        f"{size(values['memory_bytes'])} of memory,",
+        f"{size_text(values['memory_bytes'])} of memory,",
         f"{by};",
         f"{values['processes']} processes,",
         f"{values['open_files']} open files of each,",
         "no core dumps;",
-        f"{size(values['tmp_bytes'])} in each private folder,",
-        f"{size(values['held_bytes'])} moved away,",
-        f"{size(values['output_bytes'])} printed;",
-        f"time {_time(plan.timeout)}",
+        f"{size_text(values['tmp_bytes'])} in each private folder,",
+        f"{size_text(values['held_bytes'])} kept back,",
+        f"{size_text(values['output_bytes'])} printed;",
+        f"time {limit_text(plan.timeout)}",
     ]
 
 
@@ -164,13 +157,6 @@ def _terminal(plan: Plan) -> str:
         if plan.terminal
         else "a pty of its own; escape sequences can set neither title nor clipboard"
     )
-
-
-def _time(seconds: float) -> str:
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds and seconds % size == 0:
-            return f"{seconds / size:g} {unit}"
-    return f"{seconds:g} s" if seconds else "unlimited"
 
 
 def _word(text: str) -> str:

@@ -8,7 +8,7 @@ and the time. A path that contradicts the policy is refused, as nobody can tell 
 import os
 
 from jail.light import Final, Mapping, Sequence
-from jail.policy import limits
+from jail.policy import amounts, limits
 from jail.policy.check import (
     VERBS,
     Entry,
@@ -138,6 +138,6 @@ def _environment(
 def _seconds(text: str, faults: list[Fault]) -> float:
     try:
         return limits.duration("timeout", text)
-    except limits.UnfitError as unfit:
+    except amounts.UnfitError as unfit:
         faults.append(Fault(COMMAND_LINE, f"--timeout {text}", unfit.message, unfit.hint))
         return 0.0

@@ -1,15 +1,11 @@
-"""Limits: their bounds, what an absent one means, and the text that a person writes for sizes and durations.
+"""Limits: their bounds, what an absent one means, and what a person may write for each.
 
 Rule: an absent limit is the strict one below, never "no limit"; a number out of bounds is refused, not cut to
 fit.
 """
 
 from jail.light import Final, NamedTuple
-
-SIZE_UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-DURATION_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-"""Unit → seconds."""
-_DIGITS: Final = "0123456789"
+from jail.policy import amounts
 
 
 class Bound(NamedTuple):
@@ -35,17 +31,8 @@ BOUNDS: Final = {
     "held": Bound(1 << 20, 1 << 40, 512 << 20, "1 MiB to 1 TiB", '"2 GiB"'),
     # A log of this length is one that nobody reads, and fills the disk of who keeps it.
     "output": Bound(64 << 10, 1 << 40, 256 << 20, "64 KiB to 1 TiB", '"1 GiB"'),
-    "timeout": Bound(0.1, 30 * 86400.0, 3600.0, "0.1s to 30d", '"12h"'),
+    "timeout": Bound(0.1, 30 * 86400.0, 3600.0, "0.1s to 30d", '"12h"; "0" is no limit'),
 }
-
-
-class UnfitError(ValueError):
-    """A limit that cannot be used: `message` says why, `hint` what to write instead."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 def count(key: str, value: int) -> int:
@@ -57,43 +44,18 @@ def size(key: str, value: int | str) -> int:
     """Bytes from a number of bytes or text such as "2 GiB"; else UnfitError."""
     if isinstance(value, int):
         return int(_within(key, value, _brief(value)))
-    number, unit = _split(value)
-    if number is None or unit not in SIZE_UNITS:
-        raise UnfitError(
-            f"`{value}` is not a size", f'write a number and one of {", ".join(SIZE_UNITS)}, as in "2 GiB"'
-        )
-    return int(_within(key, number * SIZE_UNITS[unit], value))
+    return int(_within(key, amounts.size(value, BOUNDS[key].example), value))
 
 
 def duration(key: str, text: str) -> float:
     """Seconds from text such as "90s", "45m", "12h"; "0" alone is 0.0, no limit; else UnfitError."""
-    if text == "0":
-        return 0.0
-    number, unit = _split(text)
-    if number is None or unit not in DURATION_UNITS:
-        hint = f'write a number and one of {", ".join(DURATION_UNITS)}, as in "90s" or "12h"; "0" is no limit'
-        raise UnfitError(f"`{text}` is not a duration", hint)
-    return float(_within(key, number * DURATION_UNITS[unit], text))
+    return 0.0 if text == "0" else _within(key, amounts.duration(text, BOUNDS[key].example), text)
 
 
 def _within(key: str, value: float, shown: str) -> float:
     bound = BOUNDS[key]
-    if bound.least <= value <= bound.most:
-        return value
-    side = "small" if value < bound.least else "large"
-    none = '; "0" is no limit' if key == "timeout" else ""
-    raise UnfitError(
-        f"`{shown}` is too {side}", f"write something from {bound.range_text}, as in {bound.example}{none}"
-    )
-
-
-def _split(text: str) -> tuple[float | None, str]:
-    """The number that `text` begins with and the unit after it; None where it is no plain decimal number."""
-    unit = text.lstrip(_DIGITS + ".")
-    number = text[: len(text) - len(unit)]
-    whole, dot, part = number.partition(".")
-    plain = whole.isdigit() and (part.isdigit() if dot else True)
-    return (float(number) if plain else None), unit.removeprefix(" ")
+    hint = f"write something from {bound.range_text}, as in {bound.example}"
+    return amounts.within(value, shown, bound.least, bound.most, hint)
 
 
 def _brief(value: int) -> str:

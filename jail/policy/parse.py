@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from jail.policy import limits
+from jail.policy import amounts, limits
 from jail.policy.check import (
     VERBS,
     Entry,
@@ -215,7 +215,7 @@ def _amounts(document: dict[str, Any]) -> Iterator[Found]:
         if isinstance(value, types) and not isinstance(value, bool):
             try:
                 reader(key, value)
-            except limits.UnfitError as unfit:
+            except amounts.UnfitError as unfit:
                 yield Found(("limits", key), unfit.message, unfit.hint)
 
 

@@ -140,7 +140,7 @@ SHAPES: Final[dict[Path, Shape]] = {
     ("limits", "tmp"): Shape(_BYTES, 'tmp = "2 GiB"', "Of each private folder in memory."),
     ("limits", "held"): Shape(_BYTES, 'held = "2 GiB"', "Of the host's disk, for what is kept back."),
     ("limits", "output"): Shape(_BYTES, 'output = "1 GiB"', "What the command may print."),
-    ("limits", "timeout"): Shape("a string", 'timeout = "12h"', 'When the run is ended; "0" is never.'),
+    ("limits", "timeout"): Shape("a string", 'timeout = "12h"', 'When the run is ended; "0" is no limit.'),
     ("accept",): Shape("a table", "[accept]", "Walls that a run may go without."),
     ("accept", "losses"): Shape(_TEXTS, 'losses = ["limits-memory"]', "Losses that do not refuse the run."),
     ("without",): Shape("a table", "[without]", "What is taken away from what comes before this file."),

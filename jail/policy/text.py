@@ -89,7 +89,7 @@ def _text(field: str, value: Any) -> str:
     if field.endswith("_bytes"):
         return size_text(value)
     if field == "timeout":
-        return f"{duration_text(value)}{'' if value else ' (never)'}"
+        return f"{duration_text(value)}{'' if value else ' (no limit)'}"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from jail.policy.amounts import duration_text
+
 VALUE_WIDTH: Final = 300
 """Characters of one value: the whole is in the ledger (`--json`)."""
 
@@ -95,7 +97,7 @@ def _left(fields: _Fields) -> str:
 
 
 def _stopped(fields: _Fields) -> str:
-    return f"told to stop, and to be killed after {float(fields['grace_s']):g} s"
+    return f"told to stop, and to be killed after {duration_text(float(fields['grace_s']))}"
 
 
 def _end(fields: _Fields) -> str:

@@ -73,13 +73,13 @@ def test_the_table_is_these_lines() -> None:
     rows = [{"cpu_s": None, "memory_bytes": None, **found} for found in rows]
     rows[0] |= {"cpu_s": 75.0, "memory_bytes": 2560 << 20}
     assert as_lines(rows, 1796048102.5 + 7200) == [
-        "SESSION                   STARTED (UTC)        AGE  STATE    CPU    MEMORY   COMMAND"
+        "SESSION                   STARTED (UTC)        AGE  STATE    CPU  MEMORY   COMMAND"
         + " " * 55
         + "WORKSPACE",
-        "20261130-141502-k3f9x2ab  2026-11-30 14:15:02  2 h  ended 1  1 min  2.5 GiB  make -j "
+        "20261130-141502-k3f9x2ab  2026-11-30 14:15:02  2h   ended 1  1m   2.5 GiB  make -j "
         + "x" * 51
         + "…  /w",
-        "20261130-141501-00000000  ?                    ?    crashed                  ?" + " " * 61 + "?",
+        "20261130-141501-00000000  ?                    ?    crashed                ?" + " " * 61 + "?",
     ]
 
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from jail.cli.show import amount, moment, show, span
+from jail.cli.show import moment, show
 
 
 @pytest.mark.parametrize(
@@ -57,35 +57,3 @@ def test_a_word_has_a_colour_on_a_terminal_alone(
 )
 def test_a_moment_is_utc_and_never_fails(seconds: float, text: str) -> None:
     assert moment(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (59.4, "59 s"),
-        (60, "1 min"),
-        (3599, "59 min"),
-        (7200, "2 h"),
-        (86400 * 8, "8 d"),
-        (-5, "-5 s"),
-    ],
-)
-def test_a_span_is_said_in_its_largest_whole_unit(seconds: float, text: str) -> None:
-    assert span(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (912, "912 B"),
-        (4096, "4 KiB"),
-        (31 << 20, "31 MiB"),
-        (5 << 19, "2.5 MiB"),
-        (3 << 40, "3.0 TiB"),
-        (1 << 60, "1048576 TiB"),
-    ],
-)
-def test_an_amount_is_in_its_largest_unit(size: int, text: str) -> None:
-    assert amount(size) == text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jail.policy import limits
+from jail.policy import amounts, limits
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_a_size_is_read(text: int | str, size: int) -> None:
     ],
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(limits.UnfitError) as refused:
+    with pytest.raises(amounts.UnfitError) as refused:
         limits.size("tmp", text)
     assert '"2 GiB"' in refused.value.hint
 
 
 @pytest.mark.parametrize("value", [0, -1, (1 << 20) - 1, (1 << 40) + 1, "1 KiB", "0 GiB", "2 TiB"])
 def test_a_size_out_of_bounds_is_refused_with_the_bounds(value: int | str) -> None:
-    with pytest.raises(limits.UnfitError) as refused:
+    with pytest.raises(amounts.UnfitError) as refused:
         limits.size("tmp", value)
     assert "1 MiB to 1 TiB" in refused.value.hint
 
 
 def test_a_number_that_python_refuses_to_print_is_refused_in_words() -> None:
-    with pytest.raises(limits.UnfitError, match="a number of 20001 bits"):
+    with pytest.raises(amounts.UnfitError, match="a number of 20001 bits"):
         limits.size("tmp", 1 << 20000)
 
 
@@ -96,7 +96,7 @@ def test_zero_alone_is_no_limit() -> None:
 @pytest.mark.parametrize("text", ["0s", "0h", "0.0", "00", "-0", "0 ", "", "0.01s"])
 def test_no_other_zero_is_no_limit(text: str) -> None:
     """A number that is small by mistake must not become the largest."""
-    with pytest.raises(limits.UnfitError):
+    with pytest.raises(amounts.UnfitError):
         limits.duration("timeout", text)
 
 
@@ -104,7 +104,7 @@ def test_no_other_zero_is_no_limit(text: str) -> None:
     "text", ["90", "12 hours", "1h30m", "h", "-1h", "1e3s", "31d", "infs", "12H", "never"]
 )
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(limits.UnfitError) as refused:
+    with pytest.raises(amounts.UnfitError) as refused:
         limits.duration("timeout", text)
     assert '"12h"' in refused.value.hint
 
@@ -114,7 +114,7 @@ def test_counts_have_two_bounds(key: str, least: int, most: int) -> None:
     assert limits.count(key, least) == least
     assert limits.count(key, most) == most
     for value in (least - 1, most + 1, 0, -1, 1 << 20000):
-        with pytest.raises(limits.UnfitError) as refused:
+        with pytest.raises(amounts.UnfitError) as refused:
             limits.count(key, value)
         assert str(least) in refused.value.hint
         assert str(most) in refused.value.hint
@@ -131,7 +131,7 @@ def test_any_text_is_a_limit_within_bounds_or_refused(text: str) -> None:
     for key, read in (("tmp", limits.size), ("timeout", limits.duration)):
         try:
             value = read(key, text)
-        except limits.UnfitError:
+        except amounts.UnfitError:
             continue
         bound = limits.BOUNDS[key]
         assert bound.least <= value <= bound.most or (text == "0" and key == "timeout")

@@ -45,7 +45,7 @@ SENTENCES: dict[str, tuple[str, dict[str, Any], str]] = {
         {"join": 2, "exit": None, "signal": 0, "reason": "the session ended"},
         "left 2: the session ended",
     ),
-    "a stop": ("stopped", {"grace_s": 10.0}, "told to stop, and to be killed after 10 s"),
+    "a stop": ("stopped", {"grace_s": 10.0}, "told to stop, and to be killed after 10s"),
     "an end": (
         "end",
         {"exit": 1, "reason": "exited", "duration_s": 12.34, "cpu_s": 0.5},
