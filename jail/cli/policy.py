@@ -82,8 +82,11 @@ def check(file: str, policy: str | None, *, as_user: bool, as_project: bool) -> 
     caller = survey.caller_from(os.environ, "")
     own = places.own(os.environ, caller.home).user_policy
     folder, name = os.path.split(os.path.abspath(file))
+    is_project = as_project or (not as_user and name == sources.PROJECT_FILE)
+    if policy is not None and not is_project:
+        raise click.UsageError("--policy is for a project's file, which is judged against it")
     text = sources.read(os.path.join(folder, name))
-    if as_project or (not as_user and name == sources.PROJECT_FILE):
+    if is_project:
         # Read as a run would read it where it has the name; else as a file that may become one.
         beside = folder if name == sources.PROJECT_FILE else ""
         given = sources.gather(policy, caller.home, own, beside)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Options(NamedTuple):
-    """The options of `run` and `plan`, as given; the names are those of cli/options.py."""
+    """The options of a run, as given; cli/options.py has the names, and which command takes which."""
 
     policy: str | None = None
     write: tuple[str, ...] = ()
@@ -76,7 +76,8 @@ def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, s
 
 def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Policy:
     """The policy with what the options say, which is the person's last word. Raises PolicyFaults."""
-    if options[1:7] == Options()[1:7]:
+    paths = options.write or options.read or options.hide
+    if not (paths or options.env or options.timeout is not None or options.gpu):
         return policy
     from jail.policy.flags import with_flags  # a plain `jail run -- COMMAND` has none
 

@@ -24,6 +24,13 @@ from jail.policy.names import pass_complaint, set_complaint
 from jail.policy.value import Policy
 
 COMMAND_LINE: Final = "the command line"
+CHANGES: Final = {
+    **{verb: (verb,) for verb in ("write", "read", "hide")},
+    "env": ("pass_names", "set_values"),
+    "timeout": ("timeout",),
+    "gpu": ("gpu",),
+}
+"""Option → the fields of Policy that it changes."""
 
 
 def with_flags(  # noqa: PLR0913 - one argument for each flag

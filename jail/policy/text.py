@@ -10,30 +10,22 @@ from typing import Any, Final
 from jail.policy.amounts import duration_text, size_text
 from jail.policy.compose import Composed
 from jail.policy.draft import KEYS, Draft, Item, Origin
+from jail.policy.flags import CHANGES
 from jail.policy.shape import shown
 from jail.policy.value import Policy
 
 WIDTH: Final = 34
 """Columns of a value; a longer one moves its origin to the right."""
 _KEY_WIDTH: Final = 22
-FLAGS: Final = {
-    "write": "--write",
-    "read": "--read",
-    "hide": "--hide",
-    "pass_names": "--env",
-    "set_values": "--env",
-    "timeout": "--timeout",
-}
+_FLAGS: Final = {field: f"--{option}" for option, fields in CHANGES.items() for field in fields}
 """Field → the flag of the command line that can change it."""
 
 
 def lines(made: Composed, policy: Policy) -> list[str]:
     """Each value and its origin, a line each; `policy` is `made` with the flags of the command line."""
-    draft = with_flags(made.draft, policy)
-    found = [
-        f"{'policy':{_KEY_WIDTH}}{policy.name}: {policy.description}" if policy.description else policy.name
-    ]
-    found += [f"{'digest':{_KEY_WIDTH}}{policy.digest}"]
+    draft = flagged(made.draft, policy)
+    about = f": {policy.description}" if policy.description else ""
+    found = [f"{'policy':{_KEY_WIDTH}}{policy.name}{about}", f"{'digest':{_KEY_WIDTH}}{policy.digest}"]
     found += [
         f"{'made of' if not place else '':{_KEY_WIDTH}}{file}"
         for place, (file, _) in enumerate(policy.sources)
@@ -54,7 +46,7 @@ def lines(made: Composed, policy: Policy) -> list[str]:
 
 def values(made: Composed, policy: Policy) -> dict[str, Any]:
     """The same as plain values: sizes in bytes, times in seconds, and for each its origin."""
-    draft = with_flags(made.draft, policy)
+    draft = flagged(made.draft, policy)
     return {
         "name": policy.name,
         "description": policy.description,
@@ -68,12 +60,12 @@ def values(made: Composed, policy: Policy) -> dict[str, Any]:
     }
 
 
-def with_flags(draft: Draft, policy: Policy) -> Draft:
+def flagged(draft: Draft, policy: Policy) -> Draft:
     """The draft of `policy`: what it has beside the draft, or in its place, came from the command line."""
-    found: Draft = {}
-    for field in KEYS:
+    found = dict(draft)
+    for field, flag in _FLAGS.items():
         now = getattr(policy, field)
-        origin = Origin(f"flag {FLAGS.get(field, '')}", "", "")
+        origin = Origin(f"flag {flag}", "", "")
         kept = draft.get(field, [])
         if type(now) is tuple:
             known = {item.value: item for item in kept}

@@ -116,6 +116,17 @@ def test_check_judges_a_projects_file_against_the_policy_that_the_person_has(per
     assert person.is_refused("check", "--project", draft) == ["limits.processes"]
 
 
+def test_check_refuses_a_policy_that_it_would_not_judge_by(person: Person) -> None:
+    mine = person.workspace / "mine.toml"
+    mine.write_text('name = "mine"\n', encoding="utf-8")
+    person.user.write_text("", encoding="utf-8")
+    for arguments in (("mine.toml",), (person.user,), ("--user", "mine.toml")):
+        assert "can be used" in person.is_told("check", *arguments)
+        done = person.asks("check", "--policy", "ci", *arguments)
+        assert done.exit_code == 2
+        assert "--policy is for a project's file" in done.output
+
+
 @pytest.mark.parametrize("name", ["nothing.toml", "folder"])
 def test_check_says_what_is_no_file(name: str, person: Person) -> None:
     (person.workspace / "folder").mkdir()

@@ -6,8 +6,10 @@ import pytest
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.launch import places, start
+from jail.launch.survey import Caller
 from jail.ledger.place import Session
 from jail.plan.build import build
+from jail.policy.flags import CHANGES
 from support.hosts import FACTS, POLICY
 
 
@@ -42,3 +44,23 @@ def test_where_the_policy_does_not_accept_that_nothing_runs(tmp_path: Path) -> N
     with pytest.raises(JailError, match="limits-memory") as caught:
         start._grouped(given, SESSION)
     assert caught.value.code == EXIT_CANNOT_ISOLATE
+
+
+OPTIONS = {"write": ("/w",), "read": ("/r",), "hide": ("/h",), "env": ("A=1",), "timeout": "0", "gpu": True}
+CALLER = Caller({}, "/home/ada", "/", "/home/ada/src")
+
+
+@pytest.mark.parametrize("option", CHANGES)
+def test_each_option_of_the_policy_alone_changes_it(option: str) -> None:
+    options = start.Options()._replace(**{option: OPTIONS[option]})
+    assert start.with_options(POLICY, options, CALLER) != POLICY
+
+
+def test_other_options_leave_the_policy_as_it_is() -> None:
+    options = start.Options(policy="x", workspace="/y", status_file="z", json=True)
+    assert start.with_options(POLICY, options, CALLER) is POLICY
+
+
+def test_a_timeout_that_is_empty_is_a_fault_and_not_none() -> None:
+    with pytest.raises(JailError, match="the command line has a fault"):
+        start.with_options(POLICY, start.Options(timeout=""), CALLER)

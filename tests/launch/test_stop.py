@@ -116,8 +116,8 @@ def test_wrong_calls_are_told(fresh: Jail) -> None:
         (): "Name one SESSION",
         ("last", "--all"): "Name one SESSION",
         ("last",): "has ended",
-        ("--all", "--time", "soon"): "'soon' is not a time",
-        ("--all", "--time", "48h"): "nobody waits that long",
+        ("--all", "--time", "soon"): "`soon` is not a duration",
+        ("--all", "--time", "48h"): "`48h` is too large",
         ("nonsense",): "no session 'nonsense'",
     }.items():
         done = fresh.call("stop", *arguments)

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from jail.cli.options import OPTIONS
 from jail.policy.draft import KEYS
+from jail.policy.flags import CHANGES, with_flags
 from jail.policy.shape import shown
-from jail.policy.text import lines, values, with_flags
+from jail.policy.text import flagged, lines, values
 from support.composed import LEVELS, made
 
 USER = 'base = "ci"\n[files]\nread = ["~/data"]\n[environment.set]\nDEBUG = "1"\n'
@@ -83,7 +85,7 @@ def test_json_has_every_value_with_its_file_and_key() -> None:
 
 
 def test_without_flags_no_value_comes_from_one() -> None:
-    draft = with_flags(MADE.draft, MADE.policy)
+    draft = flagged(MADE.draft, MADE.policy)
     assert not [item for items in draft.values() for item in items if item.origin.who.startswith("flag")]
 
 
@@ -92,3 +94,33 @@ def test_what_nobody_wrote_is_built_in() -> None:
     assert "limits.memory         2 GiB                               built in" in lines(
         composed, composed.policy
     )
+
+
+TRIED = {
+    "write": ("/w",),
+    "read": ("/r",),
+    "hide": ("/h",),
+    "env": ("A", "B=1"),
+    "timeout": "7m",
+    "gpu": True,
+}
+"""Option → a value that changes every field that it can change."""
+
+
+def test_every_option_that_changes_a_policy_is_the_origin_of_what_it_changes() -> None:
+    of_others = {"policy", "workspace", "status_file", "json"}
+    assert {option.name for option in OPTIONS} - of_others == set(CHANGES) == set(TRIED)
+    for option, given in TRIED.items():
+        policy = with_flags(MADE.policy, **{option: given}, home="/home/ada", cwd="/")  # type: ignore[arg-type]
+        changed = {field for field in KEYS if getattr(policy, field) != getattr(MADE.policy, field)}
+        assert changed == set(CHANGES[option])
+        draft = flagged(MADE.draft, policy)
+        origins = {
+            item.origin.who for field in changed for item in draft[field] if item not in MADE.draft[field]
+        }
+        assert origins == {f"flag --{option}"}
+
+
+def test_a_policy_without_a_description_has_its_label() -> None:
+    composed = made(own='name = "x"')
+    assert lines(composed, composed.policy)[0].split() == ["policy", "x"]
