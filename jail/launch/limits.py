@@ -132,7 +132,7 @@ class Limits:
     def _look(self, record: "Record", now: float) -> Outcome | None:
         pause = LOOK
         if record.full:
-            self._tell(record, Hit(outcome.HELD, "held", self._most("held_bytes")))
+            self._tell(record, Hit(outcome.KEPT_BACK, "held", self._most("held_bytes")))
         if self._files.short():
             return self._kill(record, Hit(outcome.FILES, "open_files", "half of what the host can open"))
         if not self._group:

@@ -31,7 +31,7 @@ COPY_ENTRIES: Final = 200_000
 """What is copied across file systems in one run, all pieces together and holes not counted; what goes past it
 stays in the workspace under its neutral name.
 """
-HELD: Final = 64
+OPEN_FOLDERS: Final = 64
 """Folders kept open for pieces that stay in the workspace until the end, and as many for pieces that are to
 be removed there: past it a piece is removed at once as far as LIVE_REMOVALS goes, and counted, so that nobody
 makes us run out of file descriptors.
@@ -45,7 +45,7 @@ WEIGHED: Final = 20_000
 """Entries of the session looked at to say how much it keeps, some 50 ms."""
 
 
-class Held:
+class KeptBack:
     """How much the session keeps of what was taken away, against the `most` bytes that it may keep.
 
     Copies stop at it, and the piece stays in the workspace under its neutral name. What is moved takes no new
@@ -100,9 +100,9 @@ class _Left(NamedTuple):
 class Quarantine:
     """The folder behind `fd`, on any file system, empty at the start. The fd stays the caller's."""
 
-    def __init__(self, fd: int, held: Held | None = None) -> None:
+    def __init__(self, fd: int, kept_back: KeptBack | None = None) -> None:
         self._fd = fd
-        self._held = Held(COPY_BYTES) if held is None else held
+        self._kept_back = KeptBack(COPY_BYTES) if kept_back is None else kept_back
         self._next = 0
         self._kept = 0
         self._spent_entries = 0
@@ -152,7 +152,7 @@ class Quarantine:
             return self._count(kind, folder, neutral)
         taken = self._copied(_Left(folder, neutral, slot), kind, LIVE_BYTES, LIVE_ENTRIES)
         if taken.how == "left":
-            if len(self._left) >= HELD:
+            if len(self._left) >= OPEN_FOLDERS:
                 return self._count(kind, folder, neutral)
             try:
                 self._left.append(_Left(os.dup(folder), neutral, slot))
@@ -161,8 +161,8 @@ class Quarantine:
         return taken
 
     def _copied(self, left: _Left, kind: str, most_bytes: int, most_entries: int) -> Taken:
-        held = self._held
-        bytes_left = max(0, min(most_bytes, COPY_BYTES - held.copied, held.most - held.copied))
+        kept_back = self._kept_back
+        bytes_left = max(0, min(most_bytes, COPY_BYTES - kept_back.copied, kept_back.most - kept_back.copied))
         entries_left = max(0, min(most_entries, COPY_ENTRIES - self._spent_entries))
         bounds = trees.Bounds(bytes_left, entries_left)
         try:
@@ -171,12 +171,12 @@ class Quarantine:
             self._remove(self._fd, left.slot)
             return Taken("absent", "counted", "")
         except (trees.TooLargeError, OSError) as error:
-            short = bytes_left < most_bytes and held.most <= COPY_BYTES
-            held.refused = held.refused or (short and isinstance(error, trees.TooLargeError))
+            short = bytes_left < most_bytes and kept_back.most <= COPY_BYTES
+            kept_back.refused = kept_back.refused or (short and isinstance(error, trees.TooLargeError))
             self._remove(self._fd, left.slot)
             return Taken(kind, "left", left.name)
         finally:
-            held.copied += bytes_left - bounds.bytes
+            kept_back.copied += bytes_left - bounds.bytes
             self._spent_entries += entries_left - bounds.entries
         self._remove(left.folder, left.name)
         return Taken(kind, "copied", left.slot, lost)
@@ -187,7 +187,7 @@ class Quarantine:
         except OSError:
             if folder == self._fd:
                 self._doomed.append((folder, name))
-            elif sum(held != self._fd for held, _ in self._doomed) < HELD:
+            elif sum(held != self._fd for held, _ in self._doomed) < OPEN_FOLDERS:
                 with suppress(OSError):
                     self._doomed.append((os.dup(folder), name))
 

@@ -52,7 +52,7 @@ class Record:
         self._messages: list[str] = []
         self._at_once = True
         self._trees: list[tuple[str, int]] = []
-        self._held = quarantine.Held(dict(plan.limits)["held_bytes"])
+        self._kept_back = quarantine.KeptBack(dict(plan.limits)["held_bytes"])
         self._kept = -1
         self.swept = 0
         self.standing: list[str] = []
@@ -85,7 +85,7 @@ class Record:
             if step.verb == "bind" and "rw" in step.options and os.path.isdir(step.target)
         ]
         self._kept = self._folder(QUARANTINE)
-        self._watch = sweep.Watch(self._watched, self._kept, self._held)
+        self._watch = sweep.Watch(self._watched, self._kept, self._kept_back)
         self._watch.also(
             os.path.dirname(step.target)
             for step in self._plan.steps
@@ -148,12 +148,12 @@ class Record:
     @property
     def keeps(self) -> bool:
         """Something was taken away, so that `full` may become true."""
-        return self.swept > 0 or self._held.refused
+        return self.swept > 0 or self._kept_back.refused
 
     @property
     def full(self) -> bool:
         """More was taken away than the session may keep; asking reads the folder where it lies."""
-        return self.keeps and self._held.full(self._kept)
+        return self.keeps and self._kept_back.full(self._kept)
 
     def escapes(self, dropped: dict[str, int]) -> None:
         """Escape sequences were kept from the terminal: how many of each kind."""
@@ -240,7 +240,7 @@ class Record:
             self._take_nested(nested)
 
     def _take_nested(self, found: "list[tuple[int, str, changes.Changed]]") -> None:
-        keeper = quarantine.Quarantine(self._folder(NESTED), self._held)
+        keeper = quarantine.Quarantine(self._folder(NESTED), self._kept_back)
         for tree, path, changed in found:
             folder, _, name = changed.path.rpartition("/")
             where = files.openat2(tree, folder or ".", files.FOLDER, _WITHIN)

@@ -18,7 +18,7 @@ import sys
 
 from jail.kernel import files, inotify, walk
 from jail.launch import freshgit, watchlist
-from jail.launch.quarantine import Held, Quarantine, Taken
+from jail.launch.quarantine import KeptBack, Quarantine, Taken
 from jail.launch.watchlist import Node, Place, Spot, Swept, places
 from jail.light import Final, Iterable, Sequence
 from jail.plan import protected
@@ -57,8 +57,8 @@ class Watch:
     tell of it; from then on `handle` looks at everything, and must be called at least every 50 ms.
     """
 
-    def __init__(self, places: Sequence[Place], quarantine_fd: int, held: Held | None = None) -> None:
-        self._quarantine = Quarantine(quarantine_fd, held)
+    def __init__(self, places: Sequence[Place], quarantine_fd: int, kept: KeptBack | None = None) -> None:
+        self._quarantine = Quarantine(quarantine_fd, kept)
         self._inotify = inotify.Inotify()
         self._started = self._stopped = False
         self.stirred = self.blind = False

@@ -18,7 +18,7 @@ from jail.errors import EXIT_USAGE, JailError
 from jail.light import Final, NamedTuple
 
 DEFAULT: Final = "overnight"
-"""The level of a run that names none: the strictest, as nobody may be watching."""
+"""The level of a run that names none: the one for when nobody watches."""
 USER_FILE: Final = "policy.toml"
 """Name of the person's own file in jail's configuration folder."""
 PROJECT_FILE: Final = ".jail.toml"

@@ -10,8 +10,8 @@ from jail.light import Final, NamedTuple
 LOSSES: Final = {
     "landlock": "Landlock is missing, or too old to allow moves between folders (ABI 1)",
     "landlock-rights": "Landlock is older than ABI 6: it does not judge truncation, device ioctls or signals",
-    "limits-memory": "no delegated memory cgroup: memory is not bounded as a whole",
-    "cgroup-namespace": "no cgroup namespace: the host's cgroup names can be read inside",
+    "limits-memory": "no delegated control group: jail watches memory as a whole, the kernel does not",
+    "cgroup-namespace": "no cgroup namespace: names of the host's control groups can be read inside",
 }
 """Each wall that a host may be unable to give: the name that `accept.losses` takes → what is lost."""
 
@@ -70,7 +70,7 @@ class Policy(NamedTuple):
     tmp_bytes: int
     """Size of each tmpfs, in bytes."""
     held_bytes: int
-    """Most bytes that the session keeps of what was moved away or held, on the host's disk."""
+    """Most bytes that the session keeps back on the host's disk, of what was moved away."""
     output_bytes: int
     """Most bytes that the command may print on its pipes or terminal."""
     timeout: float

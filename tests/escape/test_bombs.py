@@ -155,7 +155,7 @@ with open("CLAUDE.md", "wb", buffering=0) as file:
     time.sleep(60)
 """,
         137,
-        "held limit",
+        "kept-back limit",
         f"more than {HELD} MiB",
         "held",
     ),

@@ -72,7 +72,7 @@ def test_when_the_time_is_over_the_command_is_told_and_after_the_grace_all_is_ki
     assert bench.orders == []
     assert bench.after(1) is None
     assert bench.orders == [TERM]
-    assert bench.entries == [("timeout", "100 s")]
+    assert bench.entries == [("timeout", "100s")]
     assert bench.after(GRACE - 1) is None
     assert bench.orders == [TERM], "it is told once"
     assert bench.after(1) == Outcome(124, outcome.TIMEOUT, signal.SIGKILL)
@@ -101,7 +101,7 @@ def held(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("meet", "which", "reason"), [(output, "output", outcome.OUTPUT), (held, "held", outcome.HELD)]
+    ("meet", "which", "reason"), [(output, "output", outcome.OUTPUT), (held, "held", outcome.KEPT_BACK)]
 )
 def test_a_limit_other_than_time_is_137_and_named(bench: Bench, meet: Any, which: str, reason: str) -> None:
     assert bench.after(2) is None

@@ -11,7 +11,7 @@ import pytest
 
 from jail.kernel import trees
 from jail.launch import quarantine
-from jail.launch.quarantine import Held, Quarantine, Taken
+from jail.launch.quarantine import KeptBack, Quarantine, Taken
 
 SHM = Path("/dev/shm")
 HERE, ACROSS = "one file system", "two file systems"
@@ -222,7 +222,7 @@ def test_what_is_left_holds_few_fds_and_counts_as_kept(room: Room, monkeypatch: 
     if how(room) == "moved":
         return
     monkeypatch.setattr(quarantine, "LIVE_BYTES", 1)
-    monkeypatch.setattr(quarantine, "HELD", 3)
+    monkeypatch.setattr(quarantine, "OPEN_FOLDERS", 3)
     monkeypatch.setattr(quarantine, "KEPT", 5)
     before = len(os.listdir("/proc/self/fd"))
     hows = []
@@ -249,8 +249,8 @@ def test_the_bytes_of_all_copies_are_bounded_together(room: Room, monkeypatch: p
 def test_a_copy_past_what_may_be_kept_is_refused_and_the_piece_stays_under_its_neutral_name(
     room: Room,
 ) -> None:
-    held = Held(10)
-    keeper = Quarantine(room.quarantine_fd, held)
+    kept_back = KeptBack(10)
+    keeper = Quarantine(room.quarantine_fd, kept_back)
     hows = []
     for _ in range(3):
         (room.ws / "x").write_text("12345")
@@ -259,24 +259,24 @@ def test_a_copy_past_what_may_be_kept_is_refused_and_the_piece_stays_under_its_n
         hows.append(taken.how)
     if how(room) == "moved":
         assert hows == ["moved"] * 3
-        assert held.refused is False
+        assert kept_back.refused is False
     else:
         assert hows == ["copied", "copied", "left"]
-        assert held.refused
-        assert held.full(room.quarantine_fd)
+        assert kept_back.refused
+        assert kept_back.full(room.quarantine_fd)
     keeper.finish()
     assert len(os.listdir(room.ws)) == hows.count("left")
     assert all((room.ws / name).read_text() == "12345" for name in os.listdir(room.ws))
 
 
 def test_what_grows_after_it_was_moved_is_weighed(room: Room) -> None:
-    held = Held(64 << 10)
+    kept_back = KeptBack(64 << 10)
     (room.kept / "tree").mkdir()
     (room.kept / "tree/small").write_bytes(bytes(1000))
     os.truncate(room.kept / "tree/small", 1 << 30)  # a hole takes nothing
-    assert not held.full(room.quarantine_fd)
+    assert not kept_back.full(room.quarantine_fd)
     (room.kept / "tree/big").write_bytes(bytes(128 << 10))
-    assert held.full(room.quarantine_fd)
+    assert kept_back.full(room.quarantine_fd)
 
 
 def test_a_weighing_ends_after_so_many_names(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:

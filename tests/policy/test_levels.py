@@ -1,5 +1,7 @@
 """The shipped levels: what each gives, that none gives a secret, and that each line says why."""
 
+import tomllib
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from jail.policy.load import load
 from jail.policy.paths import beneath
 from jail.policy.value import LOSSES, TOOLCHAINS, Policy
 from support.composed import LEVELS, PARTS, SHIPPED, made
+from support.installed import CHECKOUT
 
 CREDENTIALS = """
 /etc/shadow /etc/gshadow /etc/sudoers /etc/sudoers.d /etc/security/opasswd /etc/krb5.keytab /etc/krb5.conf
@@ -177,6 +180,29 @@ def test_every_value_and_every_group_of_entries_says_why(path: Path) -> None:
         if text and not covered and not text.startswith(("[", "]", "name =", "description =")):
             bare.append(line)
     assert bare == []
+
+
+def same_as_overnight(level: str) -> Iterator[str]:
+    """The keys of which the file of `level` says that they are as in overnight, each with its table."""
+    table, covered = "", False
+    for line in (CHECKOUT / "policies" / f"{level}.toml").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            table, covered = line.strip("[]"), False
+        covered = line == "# As in overnight." or (covered and bool(line) and not line.startswith("#"))
+        if "=" in line and (covered or "# as in overnight" in line):
+            yield f"{table}.{line.partition(' =')[0]}"
+
+
+@pytest.mark.parametrize("level", [level for level in LEVELS if level != "overnight"])
+def test_what_is_said_to_be_as_in_overnight_is(level: str) -> None:
+    def value(name: str, key: str) -> object:
+        tables = tomllib.loads((CHECKOUT / "policies" / f"{name}.toml").read_text(encoding="utf-8"))
+        table, _, last = key.rpartition(".")
+        return (tables[table] if table else tables)[last]
+
+    keys = list(same_as_overnight(level))
+    assert len(keys) >= 3
+    assert [key for key in keys if value(level, key) != value("overnight", key)] == []
 
 
 @every_level

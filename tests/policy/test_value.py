@@ -1,7 +1,11 @@
 """The policy as a value: immutable, and its digest tells any two policies apart."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import jail.policy
 from jail.policy.value import LOSSES, Policy
 
 PLAIN = Policy(
@@ -102,3 +106,9 @@ def test_each_loss_is_a_name_and_one_sentence() -> None:
         assert sentence
         assert "\n" not in sentence
         assert not sentence.endswith(".")
+
+
+def test_the_room_names_each_of_its_modules() -> None:
+    words = set(re.findall(r"[a-z]+", str(jail.policy.__doc__)))
+    folder = Path(str(jail.policy.__file__)).parent
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} - words == set()
