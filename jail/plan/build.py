@@ -11,8 +11,9 @@ from jail.plan import bounds, caches, devices, guard, inside, searchpath
 from jail.plan.facts import Facts, Place
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, refusal
+from jail.plan.withheld import withheld
 from jail.plan.workspace import refuse_workspace
-from jail.policy.paths import beneath, between, deepest
+from jail.policy.paths import beneath, between, deepest, overlaps
 from jail.policy.value import Policy
 
 MASKED: Final = {
@@ -111,14 +112,10 @@ def _granted(place: Place, facts: Facts, verb: str) -> str:
         raise refusal(f"{place.given} is a link that leaves the workspace, to {place.real}", where, hint)
     if place.real_kind not in ("file", "folder"):
         raise refusal(f"{place.given} is {place.real_kind}", where, "name a file or folder that is there")
-    for reason, places in (("jail's own files", facts.own), ("credentials", facts.credentials)):
-        for other in places:
-            if beneath(place.real, other) or (verb == "write" and beneath(other, place.real)):
-                raise refusal(f"{place.given} would give {reason}: {other}", where, "name a narrower folder")
-    if verb == "write" and beneath(facts.home, place.real):
-        raise refusal(f"{place.given} holds the home folder", where, "name a narrower folder")
-    if place.real == "/":
-        raise refusal("the root folder cannot be given", where, "name a narrower folder")
+    relation = overlaps if verb == "write" else beneath
+    root = "is the root folder" if place.real == "/" else ""
+    if why := withheld(place.real, facts.home, facts.own, facts.credentials, relation) or root:
+        raise refusal(f"{place.given} {why}", where, "name a narrower folder")
     return place.real
 
 

@@ -6,6 +6,7 @@ into it. What cannot be given safely leaves PATH, with a note.
 
 from jail.plan.facts import Facts, Place, Tools
 from jail.plan.trees import Trees
+from jail.plan.withheld import found_withheld
 from jail.policy.paths import beneath, deepest, overlaps
 
 
@@ -53,19 +54,6 @@ def _unusable(place: Place, facts: Facts) -> str:
         return "it is a file"
     if place.strays:
         return "a link in the workspace leads out of it"
-    return _held_back(place, facts)
-
-
-def _held_back(place: Place, facts: Facts) -> str:
-    """Why a folder that PATH leads to is not given, "" when it is."""
-    if place.real_kind not in ("folder", "file"):
+    if place.real_kind != "folder":
         return "it is not there"
-    if beneath(facts.home, place.real):
-        return "it holds the home folder"
-    if place.real == facts.workspace.real:
-        return "it is the workspace itself, which is writable"
-    if any(overlaps(place.real, own) for own in facts.own):
-        return "it holds jail's own files"
-    if any(overlaps(place.real, secret) for secret in facts.credentials):
-        return "it holds credentials"
-    return ""
+    return found_withheld(place.real, facts, overlaps)

@@ -5,9 +5,10 @@ is hidden. Imported only where PATH leads to some.
 """
 
 from jail.light import Final
-from jail.plan.facts import Facts, Place, Toolchain
+from jail.plan.facts import Facts, Toolchain
 from jail.plan.steps import Step
 from jail.plan.trees import Trees
+from jail.plan.withheld import found_withheld
 from jail.policy.paths import beneath, deepest
 
 SHOWN: Final = 8
@@ -20,7 +21,7 @@ def give(trees: Trees, facts: Facts) -> None:
     for tool in facts.tools.found:
         given, refused = [], []
         for place in tool.given:
-            problem = _problem(place, facts)
+            problem = found_withheld(place.real, facts, beneath)
             if problem:
                 refused.append(f"{place.real} ({problem})")
             else:
@@ -55,18 +56,6 @@ def environment(trees: Trees, facts: Facts) -> dict[str, str]:
         if all(path.startswith("/") and trees.holds(path) for path in paths):
             found[name] = value
     return found
-
-
-def _problem(place: Place, facts: Facts) -> str:
-    if beneath(facts.home, place.real):
-        return "it holds the home folder"
-    if beneath(facts.workspace.real, place.real):
-        return "it holds the workspace"
-    if any(beneath(place.real, own) for own in facts.own):
-        return "jail's own files"
-    if any(beneath(place.real, secret) for secret in facts.credentials):
-        return "credentials"
-    return ""
 
 
 def _note(tool: Toolchain, given: list[str], refused: list[str]) -> str:

@@ -7,6 +7,7 @@ from jail.light import Final
 from jail.plan.facts import Place
 from jail.plan.protected import is_protected_name
 from jail.plan.trees import refusal
+from jail.plan.withheld import withheld
 from jail.policy.paths import beneath, overlaps
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the name of a folder inside
@@ -31,15 +32,9 @@ def refuse_workspace(
     if workspace.real_kind != "folder":
         raise refusal("the workspace is not a folder", where, hint)
     path = workspace.real
-    if beneath(home, path):
-        raise refusal("the workspace holds the home folder", where, hint)
-    if is_reserved(path):
-        raise refusal("the workspace is a place of the system", where, hint)
-    for reason, places in (("jail's own files", own), ("credentials", credentials)):
-        for other in places:
-            if overlaps(other, path):
-                verb = "holds" if beneath(other, path) else "lies in"
-                raise refusal(f"the workspace {verb} {reason}: {other}", where, hint)
+    reserved = "is a place of the system" if is_reserved(path) else ""
+    if why := withheld(path, home, own, credentials, overlaps) or reserved:
+        raise refusal(f"the workspace {why}", where, hint)
     for place in system:
         if beneath(place.path, path):
             raise refusal(f"the workspace holds the system's {place.path}", where, hint)
