@@ -12,10 +12,10 @@ import resource
 from jail.errors import JailError
 from jail.kernel import cgroups, files, landlock, libc
 from jail.launch import caches, endpoints, gitidentity, guarded, places, searchpath
-from jail.light import TYPE_CHECKING, Final, Iterator, Mapping, NamedTuple, suppress
+from jail.light import TYPE_CHECKING, Any, Final, Iterator, Mapping, NamedTuple, suppress
 from jail.plan import inside
 from jail.plan.build import FROZEN, MASKED
-from jail.plan.facts import Facts, Gpu, Place, Repository, Tools
+from jail.plan.facts import Facts, Gpu, Guarded, Place, Repository, Tools
 from jail.plan.workspace import is_reserved, refuse_workspace
 from jail.policy.paths import beneath, between
 from jail.policy.value import Policy
@@ -39,38 +39,33 @@ class Caller(NamedTuple):
     workspace: str
 
 
+class _Given(NamedTuple):
+    """The fields of Facts that say what may be given, and what must not."""
+
+    system: tuple[Place, ...]
+    write: tuple[Place, ...]
+    read: tuple[Place, ...]
+    hide: tuple[Place, ...]
+    path: tuple[Place, ...]
+    tools: Tools
+    sockets: tuple[str, ...]
+    hardlinked: tuple[str, ...]
+    unseen: tuple[str, ...]
+    own: tuple[str, ...]
+    credentials: tuple[str, ...]
+
+
 def survey(
     policy: Policy, caller: Caller, own: places.Own, command: str
 ) -> tuple[Facts, dict[str, files.Identity]]:
     """The facts of this run, and the inode of each place that may be given."""
     workspace = places.look(caller.workspace)
     uid, gid, idmap_from = who(workspace)
-
-    def place_of(text: str) -> Place:
-        given = _rule(text, caller, workspace.real)
-        return places.look(given)._replace(strays=places.strays(given, workspace.real))
-
-    write = tuple(map(place_of, policy.write))
-    path = searchpath.entries(caller.environ, workspace.real)
+    user = _user_name(uid)
+    given = _given(policy, caller, own, workspace, command)
     person = gitidentity.personal(caller.home, caller.environ, own.cache)
     layout = guarded.layout_of(workspace, caller.home, person.hooks_path)
-    present, absent = guarded.protected_paths(workspace.real, layout)
-    read = tuple(map(place_of, policy.read))
-    hide = tuple(map(place_of, policy.hide))
-    system = _system(policy.system)
-    owned, credentials = places.own_paths(own), places.credentials(caller.home)
-    refuse_workspace(workspace, caller.home, owned, credentials, system)
-    trees = tuple(place.real for place in system if place.real_kind == "folder")
-    ask = searchpath.Ask(path, caller.environ, caller.home, workspace.real, trees, policy.toolchains)
-    tools = searchpath.tools(ask, command)
-    found = _endpoints(caller.home, (workspace, *write), (*read, *path), system, tools)
-    hide += _hidden_names(hide, [place.real for place in (workspace, *write) if place.real_kind == "folder"])
-    present += guarded.policy_files([workspace.real, *(place.real for place in write)], policy)
-    present += guarded.second_names(present, workspace.real)
-    absent += guarded.absent_commands(workspace.real, path)
-    version = landlock.abi()
-    group = cgroups.delegation()
-    user = _user_name(uid)
+    present, absent = _protected(policy, workspace.real, layout, given)
     facts = Facts(
         uid=uid,
         gid=gid,
@@ -78,44 +73,76 @@ def survey(
         launcher=os.geteuid(),
         idmap_from=idmap_from,
         home=caller.home,
-        shell=next((shell for shell in SHELLS if os.path.exists(shell)), "/bin/sh"),
         workspace=workspace,
         folder=_folder(caller.folder, workspace.real),
-        system=system,
-        write=write,
-        read=read,
-        hide=hide,
-        path=path,
-        tools=tools,
         cache=caches.place(own.cache, workspace.real, uid) if policy.toolchains else "",
         gpu=_gpu(policy),
         repository=_repository(workspace.real, layout),
-        guarded=tuple(present),
-        absent=tuple(absent),
+        guarded=present,
+        absent=absent,
         watch_folders=(workspace.real, *(layout.roots if layout is not None else ())),
-        sockets=found.sockets,
-        hardlinked=found.hardlinked,
-        unseen=found.unseen,
-        own=owned,
-        credentials=credentials,
-        devices=tuple(os.listdir("/dev")),
-        # Asked one by one: a listing of /proc is as long as the host has processes.
-        proc=tuple(name for name in (*MASKED, *FROZEN) if os.path.lexists(f"/proc/{name}")),
         environment=tuple(sorted(caller.environ.items())),
         branch=person.branch,
         identity=(person.name or user, person.email or f"{user}@{inside.HOSTNAME}"),
-        landlock=version,
-        landlock_lacks=tuple(landlock.lost(version)),
-        namespaces=tuple(os.listdir("/proc/self/ns")),
         enclosing=enclosing_repository(workspace.real),
-        quotas=tuple(_quotas()),
-        open_files_hard=libc.named("getrlimit(RLIMIT_NOFILE)", resource.getrlimit, resource.RLIMIT_NOFILE)[1],
-        processes_hard=libc.named("getrlimit(RLIMIT_NPROC)", resource.getrlimit, resource.RLIMIT_NPROC)[1],
-        cgroup=group.folder,
-        no_cgroup=group.why,
-        memory_most=_memory_most(group.memory_most),
+        **given._asdict(),
+        **_host(),
     )
     return facts, _identities(facts)
+
+
+def _given(policy: Policy, caller: Caller, own: places.Own, workspace: Place, command: str) -> _Given:
+    """What the policy and PATH name, as it is on this host."""
+    system = _system(policy.system)
+    owned, credentials = places.own_paths(own), places.credentials(caller.home)
+    refuse_workspace(workspace, caller.home, owned, credentials, system)  # before any walk
+
+    def place_of(text: str) -> Place:
+        named = _rule(text, caller, workspace.real)
+        return places.look(named)._replace(strays=places.strays(named, workspace.real))
+
+    write, read, hide = (tuple(map(place_of, paths)) for paths in (policy.write, policy.read, policy.hide))
+    path = searchpath.entries(caller.environ, workspace.real)
+    trees = tuple(place.real for place in system if place.real_kind == "folder")
+    ask = searchpath.Ask(path, caller.environ, caller.home, workspace.real, trees, policy.toolchains)
+    tools = searchpath.tools(ask, command)
+    writable = (workspace, *write)
+    found = _endpoints(caller.home, writable, (*read, *path), system, tools)
+    hide += _hidden_names(hide, [place.real for place in writable if place.real_kind == "folder"])
+    return _Given(system, write, read, hide, path, tools, *found, owned, credentials)
+
+
+def _protected(
+    policy: Policy, workspace: str, layout: "GitLayout | None", given: _Given
+) -> tuple[tuple[Guarded, ...], tuple[Guarded, ...]]:
+    """The protected paths that are there, and the absent ones."""
+    present, absent = guarded.protected_paths(workspace, layout)
+    present += guarded.policy_files([workspace, *(place.real for place in given.write)], policy)
+    present += guarded.second_names(present, workspace)
+    return tuple(present), (*absent, *guarded.absent_commands(workspace, given.path))
+
+
+def _host() -> dict[str, Any]:
+    """The fields of Facts that say what the kernel and the host have."""
+    version = landlock.abi()
+    group = cgroups.delegation()
+    return {
+        "shell": next((shell for shell in SHELLS if os.path.exists(shell)), "/bin/sh"),
+        "devices": tuple(os.listdir("/dev")),
+        # Asked one by one: a listing of /proc is as long as the host has processes.
+        "proc": tuple(name for name in (*MASKED, *FROZEN) if os.path.lexists(f"/proc/{name}")),
+        "landlock": version,
+        "landlock_lacks": tuple(landlock.lost(version)),
+        "namespaces": tuple(os.listdir("/proc/self/ns")),
+        "quotas": tuple(_quotas()),
+        "open_files_hard": libc.named("getrlimit(RLIMIT_NOFILE)", resource.getrlimit, resource.RLIMIT_NOFILE)[
+            1
+        ],
+        "processes_hard": libc.named("getrlimit(RLIMIT_NPROC)", resource.getrlimit, resource.RLIMIT_NPROC)[1],
+        "cgroup": group.folder,
+        "no_cgroup": group.why,
+        "memory_most": _memory_most(group.memory_most),
+    }
 
 
 def _endpoints(

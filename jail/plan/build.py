@@ -50,23 +50,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     if not policy.toolchains:
         facts = facts._replace(cache="")  # it is kept for them
     refuse_workspace(facts.workspace, facts.home, facts.own, facts.credentials, facts.system)
-    trees = Trees(facts)
-    for place in facts.system:
-        trees.system(place)
-    trees.write(facts.workspace.real, "the workspace")
-    for place in facts.write:
-        trees.write(_granted(place, facts, "write"), f"write = {place.given}")
-    if facts.repository and facts.repository.refused and facts.repository.here:
-        hint = "look at what an earlier run did to it; mend it (chmod -R u+rwX .git), or move it away"
-        where = f"workspace {facts.workspace.real}"
-        raise refusal(f"the git folder cannot be judged: {facts.repository.refused}", where, hint)
-    if facts.repository and not facts.repository.refused:
-        _give_repository(trees, facts.repository.gitdir, facts.repository.commondir)
-    for place in facts.read:
-        trees.read(_granted(place, facts, "read"), f"read = {place.given}", place.real_kind)
-    if policy.gpu:
-        for place in facts.gpu.read:
-            trees.read(place.real, "what a GPU's driver asks for")
+    trees = _trees(policy, facts)
     variables = searchpath.give_tools(trees, facts)
     path = searchpath.entries(trees, facts)
     guard.guard(trees, facts)
@@ -75,7 +59,6 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         *devices.notes(policy, facts),
         inside.identity_note(facts),
     ]
-    writable = (*trees.writable, *trees.private, *((caches.INSIDE,) if facts.cache else ()))
     variables = {**caches.environment(policy.toolchains, facts.cache), **variables}
     environment = inside.environment(policy, facts, ":".join(path) or "/usr/bin:/bin", variables)
     plan = Plan(
@@ -90,7 +73,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         steps=(),
         losses=_losses(facts),
         environment=environment,
-        writable=writable,
+        writable=(*trees.writable, *trees.private, *((caches.INSIDE,) if facts.cache else ())),
         watched=tuple((place.path, place.reason) for place in facts.absent),
         limits=bounds.limits(policy, facts),
         timeout=policy.timeout,
@@ -101,6 +84,23 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         terminal=policy.terminal,
     )
     return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
+
+
+def _trees(policy: Policy, facts: Facts) -> Trees:
+    """The trees that the policy and the workspace name."""
+    trees = Trees(facts)
+    for place in facts.system:
+        trees.system(place)
+    trees.write(facts.workspace.real, "the workspace")
+    for place in facts.write:
+        trees.write(_granted(place, facts, "write"), f"write = {place.given}")
+    _give_repository(trees, facts)
+    for place in facts.read:
+        trees.read(_granted(place, facts, "read"), f"read = {place.given}", place.real_kind)
+    if policy.gpu:
+        for place in facts.gpu.read:
+            trees.read(place.real, "what a GPU's driver asks for")
+    return trees
 
 
 def _granted(place: Place, facts: Facts, verb: str) -> str:
@@ -119,8 +119,16 @@ def _granted(place: Place, facts: Facts, verb: str) -> str:
     return place.real
 
 
-def _give_repository(trees: Trees, gitdir: str, commondir: str) -> None:
-    for folder in dict.fromkeys((commondir, gitdir)):
+def _give_repository(trees: Trees, facts: Facts) -> None:
+    repository = facts.repository
+    if repository is None:
+        return
+    if repository.refused and repository.here:
+        hint = "look at what an earlier run did to it; mend it (chmod -R u+rwX .git), or move it away"
+        where = f"workspace {facts.workspace.real}"
+        raise refusal(f"the git folder cannot be judged: {repository.refused}", where, hint)
+    folders = () if repository.refused else (repository.commondir, repository.gitdir)
+    for folder in folders:
         if not trees.holds(folder):
             trees.write(folder, "git folder of the workspace, which points back to it")
 

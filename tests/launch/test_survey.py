@@ -1,0 +1,70 @@
+"""The survey of this very host: what a plan is made of is looked at once, and nothing of a refused workspace."""
+
+from pathlib import Path
+
+import pytest
+
+from jail.errors import JailError
+from jail.launch import endpoints, gitidentity, guarded, places, survey
+from jail.plan.build import build
+from support.hosts import POLICY
+
+
+class Ground:
+    """A home with a project in it, on this host."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.workspace = self.home / "src"
+        self.workspace.mkdir(parents=True)
+        self.environ = {"HOME": str(self.home), "PATH": f"{self.workspace}/bin:/usr/bin"}
+        self.own = places.own(self.environ, str(self.home))
+
+    def looks(self, workspace: Path | None = None, **policy: object) -> survey.Facts:
+        caller = survey.Caller(self.environ, str(self.home), "/", str(workspace or self.workspace))
+        facts, self.identities = survey.survey(POLICY._replace(**policy), caller, self.own, "true")
+        return facts
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path.resolve())
+
+
+def test_the_facts_are_what_is_there_and_make_a_plan(ground: Ground) -> None:
+    (ground.workspace / "out").mkdir()
+    (ground.workspace / "CLAUDE.md").write_text("x")
+    (ground.workspace / "secret").write_text("x")
+    (ground.workspace / "alias").hardlink_to(ground.workspace / "secret")
+    facts = ground.looks(write=("./out",), read=("~",), hide=("./secret",))
+    work = str(ground.workspace)
+    assert facts.workspace.real == work
+    assert facts.folder == work, "the current folder is not in it"
+    assert [place.real for place in (*facts.write, *facts.read)] == [f"{work}/out", str(ground.home)]
+    assert [place.real for place in facts.hide] == [f"{work}/secret", f"{work}/alias"]
+    assert f"{work}/CLAUDE.md" in [each.path for each in facts.guarded]
+    assert f"{work}/bin" in [each.path for each in facts.absent], "a PATH folder that is not there"
+    assert facts.repository is None
+    assert facts.memory_most > 0
+    status = Path(work).stat()
+    assert ground.identities[work] == (status.st_dev, status.st_ino)
+    assert build(POLICY, facts, ("true",)).workspace == work
+
+
+@pytest.mark.parametrize("folder", ["/", "/usr", "home"])
+def test_a_workspace_that_must_not_be_given_is_not_walked(
+    folder: str, ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[str] = []
+    for module, name in (
+        (places, "strays"),
+        (endpoints, "look"),
+        (guarded, "protected_paths"),
+        (guarded, "layout_of"),
+        (gitidentity, "personal"),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, name=name: walked.append(name))
+    workspace = ground.home if folder == "home" else Path(folder)
+    with pytest.raises(JailError, match="the workspace"):
+        ground.looks(workspace, write=("./out",))
+    assert walked == []
