@@ -72,8 +72,8 @@ def _variables(context: click.Context, parameter: click.Parameter) -> Iterable[C
 
 
 def _sessions(context: click.Context, parameter: click.Parameter) -> Iterable[CompletionItem]:
-    from jail.cli.verify import command_text
     from jail.ledger.reader import glance
+    from jail.report.words import command_text
 
     try:
         state = place.state_folder(os.environ, os.path.expanduser("~"))

@@ -12,13 +12,13 @@ from typing import Any, Final
 import click
 
 from jail.cli.show import moment, show
-from jail.cli.verify import command_text
 from jail.errors import printable
 from jail.launch import usage
 from jail.ledger import place
 from jail.ledger.beside import sessions_named
 from jail.ledger.reader import glance
 from jail.policy.amounts import measured_duration, measured_size
+from jail.report.words import command_text
 
 COMMAND_WIDTH: Final = 60
 """Characters of a command in the list; --json has all of it."""

@@ -5,7 +5,6 @@ Rule: the first word of the first line is the answer, and the exit code says the
 
 import json
 import os
-import shlex
 from typing import Any, Final
 
 import click
@@ -15,6 +14,7 @@ from jail.errors import JailError
 from jail.ledger import place
 from jail.ledger.beside import sessions_named
 from jail.ledger.reader import Result, verify
+from jail.report.words import command_text
 
 EXIT_CODES: Final = {"intact": 0, "broken": 1, "incomplete": 3}
 _HEADLINES: Final = {
@@ -92,13 +92,6 @@ def as_lines(result: Result) -> list[str]:
         how = f"exit {fields.get('exit')}, {fields.get('reason')}"
         shown.append(f"ended      {moment(result.end.time)} UTC, {how}")
     return shown
-
-
-def command_text(argv: object) -> str:
-    """An argv as a shell would take it; whatever else lies in that field as it is."""
-    if isinstance(argv, list) and all(isinstance(word, str) for word in argv):
-        return shlex.join(argv)
-    return str(argv)
 
 
 def _resolve(what: str) -> str:

@@ -15,13 +15,12 @@ import errno
 import os
 import time
 
-from jail.kernel import libc
+from jail.kernel import files, libc
 from jail.light import Final, NamedTuple, suppress
 
 NEEDED: Final = ("memory", "pids")
 PREFIX: Final = "jail-"
 """How the names of our groups begin; the rest is the session's id."""
-_FILE_LIMIT: Final = 1 << 20
 REMOVAL_TRIES: Final = 100
 REMOVAL_PAUSE: Final = 0.01
 """A group is removed when the last process has left it, some moments after its parent has seen its end."""
@@ -206,7 +205,7 @@ def _own(proc: str) -> tuple[str, str] | str:
         return "control groups v2 are not mounted"
     root, point = mounted
     path = ""
-    for line in _text(f"{proc}/cgroup").splitlines():
+    for line in files.content(f"{proc}/cgroup").splitlines():
         if line.startswith("0::"):
             path = line[3:]
     # `/..`: the group lies outside of our cgroup namespace (cgroup_namespaces(7)).
@@ -219,7 +218,7 @@ def _own(proc: str) -> tuple[str, str] | str:
 def _mounted(mountinfo: str) -> tuple[str, str] | None:
     """(group at the root of the mount, folder) of cgroup2; of several the one that shows most."""
     found = []
-    for line in _text(mountinfo).splitlines():
+    for line in files.content(mountinfo).splitlines():
         fields, _, source = line.partition(" - ")
         if source.startswith("cgroup2 "):
             words = fields.split(" ")
@@ -243,42 +242,25 @@ def _unfit(folder: str) -> str:
     if set(NEEDED) <= set(_words(f"{folder}/cgroup.subtree_control")):
         return ""
     # The real root, which alone has no cgroup.type, may have both.
-    occupied = os.path.exists(f"{folder}/cgroup.type") and _text(f"{folder}/cgroup.procs").strip()
+    occupied = os.path.exists(f"{folder}/cgroup.type") and files.content(f"{folder}/cgroup.procs").strip()
     if not os.access(f"{folder}/cgroup.subtree_control", os.W_OK):
         return NOT_OURS
     return IN_USE if occupied else ""
 
 
 def _events(path: str) -> dict[str, int]:
-    pairs = (line.split() for line in _text(path).splitlines())
+    pairs = (line.split() for line in files.content(path).splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
 def _words(path: str) -> list[str]:
-    return _text(path).split()
+    return files.content(path).split()
 
 
 def _number(path: str) -> int:
     """The number in a file; -1 where there is none: no such file, or `max`."""
-    text = _text(path).strip()
+    text = files.content(path).strip()
     return int(text) if text.isdigit() else -1
-
-
-def _text(path: str) -> str:
-    """A small file; "" where it cannot be read."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        pieces = []
-        while piece := os.read(fd, _FILE_LIMIT):
-            pieces.append(piece)
-        return os.fsdecode(b"".join(pieces))
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
 
 
 def _write(path: str, text: str) -> None:

@@ -33,6 +33,26 @@ class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
+def content(path: str) -> str:
+    """All of a small file of proc(5) or of a control group; "" where it cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        pieces = []
+        while piece := os.read(fd, _PIECE):
+            pieces.append(piece)
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+    return os.fsdecode(b"".join(pieces))
+
+
+_PIECE: Final = 1 << 20
+
+
 class Identity(NamedTuple):
     """Which inode a path led to: device and inode number."""
 

@@ -101,6 +101,15 @@ class Channel:
         self._socket.close()
 
 
+def peer(client: _socket.socket) -> tuple[int, int]:
+    """Process and user at the other end of a Unix socket, as the kernel saw them connect (SO_PEERCRED of
+    unix(7)). Raises OSError.
+    """
+    ucred = struct.Struct("iii")
+    pid, uid, _ = ucred.unpack(client.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, ucred.size))
+    return pid, uid
+
+
 def tell_failure(control: Channel, at: str, problem: BaseException) -> None:
     """Tell the supervisor that `at` failed; the run is over. Its death is ours, so nobody need hear."""
     by_the_kernel = isinstance(problem, OSError)

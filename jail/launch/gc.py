@@ -23,8 +23,8 @@ GOING: Final = ".gone-"
 """Before the id of a session that is being removed."""
 HALF_MADE: Final = 60.0
 """Seconds after which what is half made (a hidden session, half an artefact) has no maker any more."""
-LEFT_OVER: Final = ("socket", "head.new")
-"""Names in a session's folder that only a running one needs (launch/wire.py, ledger/heads.py)."""
+LEFT_OVER: Final = (place.SOCKET, heads.NEW_HEAD)
+"""Names in a session's folder that only a running one needs."""
 
 
 class Wishes(NamedTuple):

@@ -9,11 +9,12 @@ client (joined.py) is imported when the first one comes: most runs have none.
 import _socket
 import os
 import select
-import struct
 import time
 
 from jail.errors import JailError
+from jail.launch.channel import peer
 from jail.launch.processes import Processes
+from jail.ledger.place import SOCKET
 from jail.light import TYPE_CHECKING, Callable, Final, NamedTuple, suppress
 from jail.plan.steps import Plan
 
@@ -29,8 +30,6 @@ AT_ONCE: Final = 8
 """Clients accepted in one turn of the loop, so that a flood of them does not hold up the command's output."""
 BREATH: Final = 0.5
 """Seconds without accepting after the system had no fd for one more client: poll(2) would return at once."""
-SOCKET: Final = "socket"
-"""As wire.SOCKET, which is not imported for it."""
 
 
 class Site(NamedTuple):
@@ -162,9 +161,8 @@ class Joins:
 
 def _is_ours(client: _socket.socket) -> bool:
     """Whether the peer has our uid, and lives in our user namespace and not in one beneath it."""
-    peer = struct.Struct("iii")  # struct ucred, unix(7)
     try:
-        pid, uid, _ = peer.unpack(client.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, peer.size))
+        pid, uid = peer(client)
         here, there = (os.stat(f"/proc/{who}/ns/user") for who in ("self", pid))
     except OSError:
         return False

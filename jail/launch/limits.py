@@ -11,11 +11,10 @@ open files at each use, so a program meets them as an errno and may go on; those
 Time is CLOCK_MONOTONIC: a laptop that sleeps does not use up the night (clock_gettime(2)).
 """
 
-import os
 import time
 
 from jail.errors import EXIT_SIGNAL_BASE, EXIT_TIMEOUT, JailError
-from jail.kernel import cgroups
+from jail.kernel import cgroups, files
 from jail.launch import init, outcome
 from jail.launch.outcome import Outcome
 from jail.launch.processes import Processes
@@ -78,7 +77,7 @@ class Limits:
         if not self._group or self._files.within_reach:
             self._next_look = now + min(LOOK, self._values["memory_bytes"] / _FASTEST)
         if not self._group:
-            self._before = _read("/proc/meminfo")
+            self._before = files.content("/proc/meminfo")
 
     @property
     def timeout(self) -> float | None:
@@ -201,19 +200,8 @@ class FileTable:
 
 
 def _open_files() -> tuple[int, int]:
-    words = _read("/proc/sys/fs/file-nr").split()
+    words = files.content("/proc/sys/fs/file-nr").split()
     return (int(words[0]), int(words[2])) if len(words) == 3 else (0, 1 << 62)
-
-
-def _read(path: str) -> str:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return os.read(fd, 65536).decode("ascii", "replace")
-    finally:
-        os.close(fd)
 
 
 _FASTEST: Final = 2 << 30

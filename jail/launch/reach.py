@@ -9,12 +9,11 @@ import _socket
 import os
 import select
 import stat
-import struct
 import time
 
 from jail.errors import EXIT_USAGE, JailError
 from jail.launch import wire
-from jail.launch.channel import Channel
+from jail.launch.channel import Channel, peer
 from jail.ledger import place
 from jail.light import Final, Mapping
 
@@ -67,18 +66,16 @@ def connect(folder: str) -> _socket.socket:
             found = os.fstat(fd)
             if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
                 raise PermissionError("the session's folder is not this user's alone")
-            _connect(client, f"/proc/self/fd/{fd}/{wire.SOCKET}")
+            _connect(client, f"/proc/self/fd/{fd}/{place.SOCKET}")
         finally:
             os.close(fd)
-        peer = struct.Struct("iii")  # struct ucred, unix(7)
-        raw = client.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, peer.size)
-        if peer.unpack(raw)[1] != os.geteuid():
+        if peer(client)[1] != os.geteuid():
             raise PermissionError("another user answers there")
     except OSError as error:
         client.close()
         raise JailError(
             f"the session cannot be reached: {error.strerror or error}",
-            where=os.path.join(folder, wire.SOCKET),
+            where=os.path.join(folder, place.SOCKET),
             hint="it starts, ends, or does not answer: try again; `jail stop` ends it all the same",
         ) from error
     return client

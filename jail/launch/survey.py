@@ -259,15 +259,15 @@ QUOTAS: Final = ("max_inotify_instances", "max_inotify_watches")
 def _quotas() -> Iterator[tuple[str, int]]:
     """Half of what the caller has, so that nothing inside takes all of it from the caller's programs."""
     for name in QUOTAS:
-        with suppress(OSError, ValueError), open(f"/proc/sys/user/{name}", encoding="ascii") as file:
-            yield name, max(1, int(file.read()) // 2)
+        with suppress(ValueError):
+            yield name, max(1, int(files.content(f"/proc/sys/user/{name}")) // 2)
 
 
 def _memory_most(left: int) -> int:
     """Bytes that this host has (proc_meminfo(5)), or that the control groups above leave to us, if less."""
     total = 0
-    with suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:
-        total = int(file.readline().split()[1]) << 10
+    with suppress(ValueError, IndexError):
+        total = int(files.content("/proc/meminfo").split()[1]) << 10
     return min(filter(None, (total, left)), default=0)
 
 

@@ -18,6 +18,7 @@ own.
 
 import os
 
+from jail.kernel import files
 from jail.light import Final, Iterator, Mapping, NamedTuple, Sequence, suppress
 from jail.policy.amounts import size_text
 
@@ -88,15 +89,15 @@ class Watch:
         """Look once."""
         pids, tasks = family(self._process_1)
         most = self._limits["memory_bytes"]
-        files = sum(map(_in_memory, self._private))
-        host = Host.read(_text("/proc/meminfo"))
+        ours = sum(map(_in_memory, self._private))
+        host = Host.read(files.content("/proc/meminfo"))
         shared, swapped = host.since(self._before)
-        used = sum(map(_private_pages, pids)) + max(files, shared) + swapped
+        used = sum(map(_private_pages, pids)) + max(ours, shared) + swapped
         processes = self._limits["processes"]
         # Process 1 is among them, the keeper is not.
         crowded = tasks + 1 >= processes - processes // NEARLY
         if used > most:
-            used = self._close_look(pids, files, shared)
+            used = self._close_look(pids, ours, shared)
         # What no look can attribute (buffers of sockets and pipes) has the host short of memory in the end;
         # the kernel would then begin with what is inside, too.
         short = host.available < host.floor and self._before.available - host.available > most // 2
@@ -105,13 +106,13 @@ class Watch:
             said += "; the host is short of memory"
         return Look(used > most or short, max(0, most - used), crowded, said)
 
-    def _close_look(self, pids: Sequence[int], files: int, growth: int) -> int:
+    def _close_look(self, pids: Sequence[int], ours: int, growth: int) -> int:
         found = [_closely(pid) for pid in pids]
         anonymous = sum(each.anonymous for each in found)
         if any(each.hidden for each in found):
-            return anonymous + max(files, growth)
-        shared = files + _memfds(pids) + sum(each.shared for each in found)
-        return anonymous + max(files, min(shared, growth))
+            return anonymous + max(ours, growth)
+        shared = ours + _memfds(pids) + sum(each.shared for each in found)
+        return anonymous + max(ours, min(shared, growth))
 
 
 def family(pid: int) -> tuple[list[int], int]:
@@ -125,7 +126,7 @@ def family(pid: int) -> tuple[list[int], int]:
             continue
         pids.append(one)
         for thread in threads[: max(0, LOOKED_AT - tasks)]:
-            waiting += map(int, _text(f"/proc/{one}/task/{thread}/children").split())
+            waiting += map(int, files.content(f"/proc/{one}/task/{thread}/children").split())
         tasks += len(threads)
     if len(pids) == 1 and not os.path.exists(f"/proc/{pid}/task/{pid}/children"):
         return _family_without_children_files(pid)
@@ -148,12 +149,12 @@ def _family_without_children_files(pid: int) -> tuple[list[int], int]:
 
 def _private_pages(pid: int) -> int:
     """Resident pages that are neither of a file nor shared, in bytes (proc_pid_statm(5))."""
-    words = _text(f"/proc/{pid}/statm").split()
+    words = files.content(f"/proc/{pid}/statm").split()
     return max(0, int(words[1]) - int(words[2])) * PAGE if len(words) > 2 else 0
 
 
 def _closely(pid: int) -> Process:
-    found = _fields(_text(f"/proc/{pid}/smaps_rollup"), ("Rss", "Pss_Anon", "Pss_Shmem", "SwapPss"))
+    found = _fields(files.content(f"/proc/{pid}/smaps_rollup"), ("Rss", "Pss_Anon", "Pss_Shmem", "SwapPss"))
     if not found["Rss"]:
         pages = _private_pages(pid)  # a process that has just ended has none
         return Process(pages, 0, hidden=pages > 0)
@@ -196,14 +197,3 @@ def _fields(text: str, names: Sequence[str]) -> dict[str, int]:
         if name in found:
             found[name] = int(value.split()[0]) << 10
     return found
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            pieces = []
-            while piece := file.read(1 << 20):
-                pieces.append(piece)
-    except OSError:
-        return ""
-    return b"".join(pieces).decode("ascii", "replace")

@@ -17,8 +17,6 @@ from jail import __version__
 from jail.launch import relay
 from jail.light import Final, NamedTuple
 
-SOCKET: Final = "socket"
-"""The name of the supervisor's socket in the session's folder."""
 REQUEST_LIMIT: Final = 128 * 1024
 """Bytes of one request: a sender may have 208 KiB under way (net.core.wmem_default)."""
 TERM_LIMIT: Final = 64

@@ -21,7 +21,7 @@ from jail.light import Final
 
 HEAD: Final = "head"
 INDEX: Final = "heads.jsonl"
-_NEW_HEAD: Final = "head.new"
+NEW_HEAD: Final = "head.new"
 INDEX_WAIT_S: Final = 5.0
 """How long an append to the index waits for its lock. A holder needs microseconds; a stopped one must not
 stop every launch."""
@@ -44,14 +44,14 @@ def put_head(folder_fd: int, folder: str, session: str, seq: int, last: str, *, 
     """
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(_NEW_HEAD, flags, 0o600, dir_fd=folder_fd)
+        fd = os.open(NEW_HEAD, flags, 0o600, dir_fd=folder_fd)
         try:
             write_whole(fd, chain.head(session, seq, last))
             if sync:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        os.rename(_NEW_HEAD, HEAD, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        os.rename(NEW_HEAD, HEAD, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     except OSError as error:
         raise failure("write the head file of the ledger", os.path.join(folder, HEAD), error) from error
 

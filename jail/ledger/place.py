@@ -23,6 +23,8 @@ from jail.light import Final, Mapping, NamedTuple
 
 SESSIONS: Final = "sessions"
 LOCK: Final = "lock"
+SOCKET: Final = "socket"
+"""Of the supervisor of a session that runs, in its folder (launch/joins.py)."""
 LAST: Final = "last"
 NEW: Final = ".new-"
 """Before the id of a session that is being made."""

@@ -33,11 +33,15 @@ def _anything(kind: str, fields: _Fields) -> str:
     return " ".join([f"{kind}:", *(f"{name}={_value(value)}" for name, value in sorted(fields.items()))])
 
 
-def _value(value: object) -> str:
+def command_text(value: object) -> str:
+    """An argv as a shell would take it; whatever else lies in that field as it is."""
     if value and isinstance(value, list) and all(isinstance(word, str) for word in value):
-        text = shlex.join(value)
-    else:
-        text = str(value)
+        return shlex.join(value)
+    return str(value)
+
+
+def _value(value: object) -> str:
+    text = command_text(value)
     return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 1] + "…"
 
 

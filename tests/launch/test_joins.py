@@ -13,6 +13,7 @@ import pytest
 
 from jail.launch import init, joins, relay, wire
 from jail.launch.channel import Channel
+from jail.ledger import place
 from support.answers import new_jail
 from support.attempts import PRELUDE
 from support.installed import Installed
@@ -201,7 +202,7 @@ def test_a_session_whose_socket_cannot_be_made_runs_all_the_same(
 ) -> None:
     site_folder = tmp_path / "folder"
     site_folder.mkdir()
-    (site_folder / wire.SOCKET).write_text("in its place")
+    (site_folder / place.SOCKET).write_text("in its place")
 
     said: list[str] = []
 
@@ -216,7 +217,7 @@ def test_a_session_whose_socket_cannot_be_made_runs_all_the_same(
     assert part.interests() == []
     part.finish()
     assert "no command can join this session" in said[0]
-    assert (site_folder / wire.SOCKET).read_text() == "in its place"
+    assert (site_folder / place.SOCKET).read_text() == "in its place"
 
 
 def test_stopped_clients_are_ended_with_the_session(installed: Installed, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_a_state_folder_with_a_long_name_is_no_hindrance(installed: Installed, t
     process = jail.popen("sleep", "100")
     try:
         sessions = state / "jail" / "sessions"
-        while not list(sessions.glob(f"2*/{wire.SOCKET}")):
+        while not list(sessions.glob(f"2*/{place.SOCKET}")):
             assert process.poll() is None
         done = jail.call("exec", "-", "--", "echo", "there")
         assert (done.returncode, done.stdout) == (0, "there\n"), done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jail.kernel import files
 from jail.launch import watch
 from jail.launch.watch import Host, Watch
 
@@ -87,9 +88,11 @@ def test_a_close_look_counts(sentence: str, program: str, least: int, most: int)
 
 
 def test_of_a_process_that_closed_itself_to_us_all_growth_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = watch._text
+    real = files.content
     monkeypatch.setattr(
-        watch, "_text", lambda path: meminfo(16_000, 0, shared=200) if path == "/proc/meminfo" else real(path)
+        files,
+        "content",
+        lambda path: meminfo(16_000, 0, shared=200) if path == "/proc/meminfo" else real(path),
     )
     with running("ctypes.CDLL(None).prctl(4, 0); os.write(os.memfd_create('x'), bytes(100 << 20))") as pid:
         look = of(pid, meminfo(16_000, 0, shared=90), memory=MIB).look()
@@ -174,9 +177,9 @@ def test_as_many_processes_as_allowed_are_noticed(processes: int, *, crowded: bo
 def test_a_host_that_runs_out_of_memory_while_it_was_ours_to_take(
     sentence: str, before: int, now: int, *, short: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = watch._text
+    real = files.content
     monkeypatch.setattr(
-        watch, "_text", lambda path: meminfo(16_000, now) if path == "/proc/meminfo" else real(path)
+        files, "content", lambda path: meminfo(16_000, now) if path == "/proc/meminfo" else real(path)
     )
     with running("") as pid:
         look = of(pid, meminfo(16_000, before), memory=8 << 30).look()

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jail.launch import wire
+from jail.ledger import place
 from support.jails import PATIENCE, PYTHON, Jail
 from support.running import Running, until
 
@@ -29,7 +29,7 @@ class Session:
         self.jail, self.running = jail, running
         (self.folder,) = [folder for folder in jail.sessions() if _pid_of(folder) == running.process.pid]
         self.id = self.folder.name
-        self.path = self.folder / wire.SOCKET
+        self.path = self.folder / place.SOCKET
 
     def exec(
         self, *command: str | Path, stdin: str | None = None, name: str = ""
@@ -58,7 +58,7 @@ class Session:
         client.settimeout(PATIENCE)
         folder = os.open(self.folder, os.O_PATH)
         try:
-            until(lambda: _connected(client, f"/proc/self/fd/{folder}/{wire.SOCKET}"), PATIENCE)
+            until(lambda: _connected(client, f"/proc/self/fd/{folder}/{place.SOCKET}"), PATIENCE)
         finally:
             os.close(folder)
         return client
