@@ -15,11 +15,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from jail.errors import JailError, printable
+from jail.launch import reach
 from jail.ledger import place
 from jail.policy import sources
 
 DESCRIBED: Final = 30
 """Sessions, from the newest on, that are shown with their command: for each a ledger is opened."""
+RUNNING_ALONE: Final = ("exec", "stop")
+"""Commands that take no session that has ended."""
 _Offer = Callable[[click.Context, click.Parameter], Iterable[CompletionItem]]
 
 
@@ -76,12 +79,16 @@ def _sessions(context: click.Context, parameter: click.Parameter) -> Iterable[Co
     from jail.report.words import command_text
 
     try:
-        state = place.state_folder(os.environ, os.path.expanduser("~"))
+        state = reach.state_of(os.environ)
         names = place.listing(state)
+        running = [os.path.basename(folder) for folder in reach.running_sessions(state)]
     except (JailError, OSError):
         return []
-    found = [CompletionItem(place.LAST, help="the newest")] if names else []
-    for number, name in enumerate(names):
+    offered = running if context.info_name in RUNNING_ALONE else names
+    found = [CompletionItem(place.LAST, help="the newest")] if names[:1] == offered[:1] != [] else []
+    if running:
+        found.append(CompletionItem(reach.NEWEST_RUNNING, help="the newest that runs"))
+    for number, name in enumerate(offered):
         start = glance(os.path.join(state, place.SESSIONS, name))[0] if number < DESCRIBED else None
         text = None if start is None else printable(command_text(start.fields.get("command")))
         found.append(CompletionItem(name, help=text))
@@ -112,7 +119,6 @@ _OFFERS: Final[Mapping[str, _Offer]] = {
     "PATH": _files,
     "FOLDER": _folders,
     "NAME": _policies,
-    "POLICY": _policies,
     "NAME[=VALUE]": _variables,
     "SESSION": _sessions,
     "COMMAND": _programs,

@@ -32,5 +32,5 @@ def command(context: click.Context, /, session: str, command: tuple[str, ...]) -
     words = command[command[0] == "--" :]
     if not words:
         raise click.UsageError("Missing argument 'COMMAND'.")
-    folder = reach.running_session(reach.state_of(os.environ), session)
+    folder = reach.session_named(reach.state_of(os.environ), session, running=True)
     context.exit(join.join(folder, words, os.environ.get("TERM", "")))

@@ -38,7 +38,7 @@ def command(context: click.Context, older_than: str | None, keep_bytes: str | No
         dry_run,
     )
     state = reach.state_of(os.environ)
-    cache = places.own(os.environ, os.path.expanduser("~")).cache
+    cache = places.own(os.environ, places.home(os.environ)).cache
     count, total, failed = 0, 0, False
     for found in gc.collect(state, cache, wishes):
         if found.problem:

@@ -47,9 +47,7 @@ def command(session: str, *, follow: bool, as_json: bool, output: bool, raw: boo
         raise click.UsageError("--output goes with neither --follow nor --json.")
     if raw and not output:
         raise click.UsageError("--raw is for --output.")
-    state = reach.state_of(os.environ)
-    newest = session == reach.NEWEST_RUNNING
-    folder = reach.running_session(state, session) if newest else place.find(state, session)
+    folder = reach.session_named(reach.state_of(os.environ), session)
     if output:
         _show_output(folder, raw=raw)
         return

@@ -13,7 +13,7 @@ import click
 
 from jail.cli.show import moment, show
 from jail.errors import printable
-from jail.launch import usage
+from jail.launch import reach, usage
 from jail.ledger import place
 from jail.ledger.beside import sessions_named
 from jail.ledger.reader import glance
@@ -36,7 +36,7 @@ def command(*, as_json: bool) -> None:
     CPU and MEMORY are those of a running session, jail's own processes among them: processor time so far, and
     the memory that is theirs alone plus their part of what they share (PSS).
     """
-    state = place.state_folder(os.environ, os.path.expanduser("~"))
+    state = reach.state_of(os.environ)
     names = place.listing(state)
     found = [row(os.path.join(state, place.SESSIONS, name)) for name in names]
     if as_json:

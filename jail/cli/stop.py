@@ -39,7 +39,10 @@ def command(context: click.Context, session: str | None, grace: str, *, every: b
         raise click.UsageError("Name one SESSION, or give --all.")
     state = reach.state_of(os.environ)
     patience = seconds("--time", grace, "10s", wire.GRACE_LIMIT)
-    folders = reach.running_sessions(state) if session is None else [reach.running_session(state, session)]
+    if session is None:
+        folders = reach.running_sessions(state)
+    else:
+        folders = [reach.session_named(state, session, running=True)]
     if not folders:
         show("no session is running")
     failed = 0

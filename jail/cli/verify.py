@@ -11,6 +11,7 @@ import click
 
 from jail.cli.show import moment, show
 from jail.errors import JailError
+from jail.launch import reach
 from jail.ledger import place
 from jail.ledger.beside import sessions_named
 from jail.ledger.reader import Result, verify
@@ -31,7 +32,8 @@ _HEADLINES: Final = {
 def command(context: click.Context, what: str, *, as_json: bool) -> None:
     """Check that a session's ledger is whole and unchanged.
 
-    SESSION is an id or the beginning of one, or `last`; PATH is a session's folder or a ledger file.
+    SESSION is an id or the beginning of one, `last`, or `-` for the newest session that runs; PATH is a
+    session's folder or a ledger file.
 
     \b
     Exit code:
@@ -100,9 +102,9 @@ def _resolve(what: str) -> str:
     """
     if "/" in what or what in {".", ".."}:
         return what
-    state = place.state_folder(os.environ, os.path.expanduser("~"))
+    state = reach.state_of(os.environ)
     try:
-        return place.find(state, what)
+        return reach.session_named(state, what)
     except JailError:
         gone = [name for name in sessions_named(state) if what and name.startswith(what)]
         if len(gone) == 1:

@@ -162,7 +162,7 @@ class _Client:
             self._parts.append(self._terminal)
             self._filtered.append(self._terminal)
             self._terminal.enter()
-        reach.tell(self._link.fileno(), wire.ready())
+        reach.tell(self._link, wire.ready())
         self._started = True
 
     def _exited(self, values: tuple[object, ...]) -> None:
@@ -199,7 +199,7 @@ class _Client:
                 signal.SIGSTOP
             )  # of the command; `stopped` comes back, and then the terminal is put in order
         target = init.TO_PROCESS if number in FOR_PROCESS else init.TO_GROUP
-        reach.tell(self._link.fileno(), wire.signal(wire.Signal(target, number)))
+        reach.tell(self._link, wire.signal(wire.Signal(target, number)))
 
     def _end(self) -> None:
         """The last output, and the terminal as it was."""

@@ -6,7 +6,9 @@ nothing.
 """
 
 import os
+import pwd
 
+from jail.errors import JailError
 from jail.kernel import files
 from jail.ledger.place import state_folder
 from jail.light import Final, Mapping, NamedTuple
@@ -121,6 +123,18 @@ class Own(NamedTuple):
     def user_policy(self) -> str:
         """The person's own policy file."""
         return f"{self.config}/{USER_FILE}"
+
+
+def home(environ: Mapping[str, str]) -> str:
+    """The canonical home folder of the caller, the account's where HOME is not absolute. Raises JailError."""
+    found = environ.get("HOME", "")
+    if not found.startswith("/"):
+        try:
+            found = pwd.getpwuid(os.geteuid()).pw_dir
+        except KeyError:
+            hint = "set HOME to your home folder"
+            raise JailError("there is no home folder", where="HOME", hint=hint) from None
+    return os.path.realpath(found)
 
 
 def own(environ: Mapping[str, str], home: str) -> Own:

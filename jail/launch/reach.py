@@ -12,10 +12,10 @@ import stat
 import time
 
 from jail.errors import EXIT_USAGE, JailError
-from jail.launch import wire
+from jail.launch import places, wire
 from jail.launch.channel import Channel, peer
 from jail.ledger import place
-from jail.light import Final, Mapping
+from jail.light import Final, Mapping, suppress
 
 NEWEST_RUNNING: Final = "-"
 CONNECT_WAIT: Final = 5.0
@@ -27,11 +27,11 @@ process 1 ends after all the others (pid_namespaces(7)).
 """
 
 
-def running_session(state: str, text: str) -> str:
+def session_named(state: str, text: str, *, running: bool = False) -> str:
     """The folder of the session that `text` names: an id or its beginning, `last`, or `-` for the newest that
     runs.
 
-    Raises JailError with EXIT_USAGE when there is none, or when it does not run.
+    Raises JailError with EXIT_USAGE when there is none; with `running` also when it does not run.
     """
     if text == NEWEST_RUNNING:
         found = running_sessions(state)
@@ -40,7 +40,7 @@ def running_session(state: str, text: str) -> str:
             raise JailError("no session is running", where=state, hint=hint, code=EXIT_USAGE)
         return found[0]
     folder = place.find(state, text)
-    if not place.running(folder):
+    if running and not place.running(folder):
         hint = "`jail sessions` shows which run; `-` names the newest of them"
         raise JailError("this session has ended", where=folder, hint=hint, code=EXIT_USAGE)
     return folder
@@ -54,7 +54,7 @@ def running_sessions(state: str) -> list[str]:
 
 def state_of(environ: Mapping[str, str]) -> str:
     """The state folder of whoever calls."""
-    return place.state_folder(environ, os.path.expanduser("~"))
+    return place.state_folder(environ, places.home(environ))
 
 
 def connect(folder: str) -> _socket.socket:
@@ -105,19 +105,15 @@ def ask(folder: str, request: bytes) -> Channel:
             hint="put it into a script, or its input into a file",
         )
     client = connect(folder)
-    tell(client.fileno(), request, client)
-    return Channel(client)
+    link = Channel(client)
+    tell(link, request)
+    return link
 
 
-def tell(fd: int, message: bytes, client: _socket.socket | None = None) -> None:
+def tell(link: Channel, message: bytes) -> None:
     """Send one message; a supervisor that is gone is noticed by the end of its channel."""
-    try:
-        if client is None:
-            os.write(fd, message)
-        else:
-            client.send(message)
-    except OSError:
-        return
+    with suppress(OSError):
+        os.write(link.fileno(), message)
 
 
 class Supervisor:

@@ -186,21 +186,8 @@ def caller_from(environ: Mapping[str, str], workspace: str) -> Caller:
         raise JailError(
             "the current folder is gone", where=f"getcwd: {error.strerror}", hint="cd to a folder that exists"
         ) from error
-    home = environ.get("HOME", "")
-    if not home.startswith("/"):
-        home = _passwd_home()
-    return Caller(
-        environ, os.path.realpath(home), os.path.realpath(folder), os.path.abspath(workspace or folder)
-    )
-
-
-def _passwd_home() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        raise JailError(
-            "there is no home folder", where="HOME", hint="set HOME to your home folder"
-        ) from None
+    home = places.home(environ)
+    return Caller(environ, home, os.path.realpath(folder), os.path.abspath(workspace or folder))
 
 
 def _rule(path: str, caller: Caller, workspace: str) -> str:

@@ -83,6 +83,18 @@ def test_sessions_are_offered_newest_first_and_the_newest_with_their_commands(st
     assert described[made[0]] is None
 
 
+@pytest.mark.parametrize("command", ["exec", "stop", "logs", "verify"])
+def test_what_needs_a_running_session_is_offered_no_other(state: str, command: str) -> None:
+    running, lock = write(state, end=False, keep_lock=True)
+    ended = write(state)[0].name
+    alone = command in ("exec", "stop")
+    found = [value for kind, value, _ in offered(group, command, "") if kind == "plain"]
+    assert found == (["-", running.name] if alone else ["last", "-", ended, running.name])
+    os.close(lock)
+    found = [value for kind, value, _ in offered(group, command, "") if kind == "plain"]
+    assert found == ([] if alone else ["last", ended, running.name])
+
+
 def test_sessions_that_cannot_be_listed_are_not_offered_and_nothing_is_said(
     state: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

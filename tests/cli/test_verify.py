@@ -71,20 +71,24 @@ def test_a_running_session_is_incomplete_and_says_why(state: str) -> None:
     assert found.output.splitlines()[0].endswith("it has no end yet: the session is running")
 
 
-@pytest.mark.parametrize("how", ["id", "beginning", "last", "folder", "file", "relative file", "name here"])
+@pytest.mark.parametrize(
+    "how", ["id", "beginning", "last", "-", "folder", "file", "relative file", "name here"]
+)
 def test_a_session_is_named_in_many_ways(state: str, tmp_path: Path, how: str) -> None:
-    folder, _ = write(state)
+    folder, lock = write(state, keep_lock=True)
     (tmp_path / "copy.jsonl").write_bytes((folder / "ledger.jsonl").read_bytes())
     what = {
         "id": folder.name,
         "beginning": folder.name[:17],
         "last": "last",
+        "-": "-",
         "folder": str(folder),
         "file": str(folder / "ledger.jsonl"),
         "relative file": f"./{os.path.relpath(folder / 'ledger.jsonl', tmp_path)}",
         "name here": "copy.jsonl",
     }[how]
     found = verify(what)
+    os.close(lock)
     assert found.exit_code == 0
     assert f"session    {folder.name}" in found.output
 

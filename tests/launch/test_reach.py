@@ -1,12 +1,14 @@
 """Reaching a session: through paths of any length, past what is not a session's own, and never for ever."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from jail.errors import JailError
-from jail.launch import reach, relay, wire
+from jail.launch import places, reach, relay, wire
+from jail.launch.survey import caller_from
 from jail.ledger import place
 from support.answers import new_jail
 from support.installed import Installed
@@ -69,13 +71,25 @@ def test_the_newest_that_runs_is_found_among_those_that_ended(tmp_path: Path) ->
     state = state_in(tmp_path)
     older, one = write(state, end=False, keep_lock=True)
     newer, other = write(state, end=False, keep_lock=True)
-    write(state)
-    assert reach.running_session(state, reach.NEWEST_RUNNING) == str(newer)
+    ended = write(state)[0]
+    assert reach.session_named(state, reach.NEWEST_RUNNING) == str(newer)
     assert reach.running_sessions(state) == [str(newer), str(older)]
-    assert reach.running_session(state, older.name) == str(older)
+    assert reach.session_named(state, older.name, running=True) == str(older)
     with pytest.raises(JailError, match="has ended"):
-        reach.running_session(state, place.LAST)
+        reach.session_named(state, place.LAST, running=True)
+    assert reach.session_named(state, place.LAST) == str(ended)
     os.close(one)
     os.close(other)
     with pytest.raises(JailError, match="no session is running"):
-        reach.running_session(state, reach.NEWEST_RUNNING)
+        reach.session_named(state, reach.NEWEST_RUNNING)
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_sessions_are_looked_for_where_a_run_puts_them_whatever_home_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    account = pwd.struct_passwd(("somebody", "x", 1, 1, "", str(tmp_path), "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: account)
+    environ = {"HOME": home}
+    assert reach.state_of(environ) == f"{tmp_path}/.local/state/jail"
+    assert reach.state_of(environ) == places.own(environ, caller_from(environ, "").home).state
