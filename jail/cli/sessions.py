@@ -33,20 +33,36 @@ def command(*, as_json: bool) -> None:
     STATE is `running`, `ended N` with the exit code N, or `crashed`: neither running nor ended. `jail verify
     SESSION` tells whether the record of one can be believed.
 
-    CPU and MEMORY are those of a running session, jail's own processes among them: processor time so far, and
-    the memory that is theirs alone plus their part of what they share (PSS).
+    CPU and MEMORY of a running session are those of all its processes, jail's own among them: processor time
+    so far, and the memory that is theirs alone plus their part of what they share (PSS). Those of one that
+    has ended are of what ran inside: all its processor time, and the most memory of its largest process, or
+    of all together where it had a control group.
     """
     state = reach.state_of(os.environ)
     names = place.listing(state)
     found = [row(os.path.join(state, place.SESSIONS, name)) for name in names]
+    kept = set(names)
+    gone = [row_of_gone(*pair) for pair in sessions_named(state).items() if pair[0] not in kept]
     if as_json:
-        click.echo(json.dumps(found, sort_keys=True))
+        click.echo(json.dumps([*found, *reversed(gone)], sort_keys=True))
         return
-    for line in as_lines(found, time.time()):
+    for line in [*as_lines(found, time.time()), *_about_gone(gone)] or [_NONE]:
         show(line)
-    gone = sessions_named(state) - set(names)
-    if gone:
-        show(f"{len(gone)} more ran whose folder is gone: {', '.join(sorted(gone)[-3:])}")
+
+
+_NONE: Final = "no sessions yet: `jail run -- COMMAND` makes one"
+_LATEST: Final = 3
+"""How many of the sessions that are gone are named, the latest."""
+
+
+def _about_gone(gone: list[dict[str, Any]]) -> list[str]:
+    said = {"removed": "removed by `jail gc`", "missing": "whose folder is missing, and not by `jail gc`"}
+    names = {state: [each["session"] for each in gone if each["state"] == state] for state in said}
+    return [
+        f"{len(names[state])} more ran, {what}: {', '.join(names[state][-_LATEST:])}"
+        for state, what in said.items()
+        if names[state]
+    ]
 
 
 def row(folder: str) -> dict[str, Any]:
@@ -54,26 +70,44 @@ def row(folder: str) -> dict[str, Any]:
     running = place.running(folder)
     start, end = glance(folder)
     fields = {} if start is None else start.fields
-    code = None if end is None else end.fields.get("exit")
     used = usage.of_session(folder, fields.get("pid")) if running else None
+    past = {} if end is None else end.fields
     return {
         "session": os.path.basename(folder),
         "started": None if start is None else start.time,
+        "removed": None,
         "state": "running" if running else "crashed" if end is None else "ended",
-        "exit": code,
-        "reason": None if end is None else end.fields.get("reason"),
+        "exit": past.get("exit"),
+        "reason": past.get("reason"),
         "processes": None if used is None else used.processes,
-        "cpu_s": None if used is None else round(used.cpu, 2),
-        "memory_bytes": None if used is None else used.memory,
+        "cpu_s": _number(past.get("cpu_s")) if used is None else round(used.cpu, 2),
+        "memory_bytes": _number(past.get("peak_bytes")) if used is None else used.memory,
         "command": fields.get("command"),
         "workspace": fields.get("workspace"),
     }
 
 
+def row_of_gone(name: str, removed: float) -> dict[str, Any]:
+    """The same for a session that only the index of sessions knows; `removed` as beside.sessions_named."""
+    unknown = dict.fromkeys(_FIELDS)
+    state = "removed" if removed else "missing"
+    return {**unknown, "session": name, "state": state, "removed": removed or None}
+
+
+_FIELDS: Final = (
+    "session started state removed exit reason processes cpu_s memory_bytes command workspace".split()
+)
+
+
+def _number(value: object) -> float | None:
+    """A figure of a ledger, which may have been edited."""
+    return value if isinstance(value, int | float) and 0 <= value < 1 << 63 else None
+
+
 def as_lines(rows: list[dict[str, Any]], now: float) -> list[str]:
     """The rows as a table; `now` is seconds since the epoch."""
     if not rows:
-        return ["no sessions yet: `jail run -- COMMAND` makes one"]
+        return []
     # Escaped before the columns are measured, since an escape is longer than what it stands for.
     table = [_TITLES, *(tuple(map(printable, _cells(found, now))) for found in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(_TITLES) - 1)]
@@ -93,7 +127,7 @@ def _cells(found: dict[str, Any], now: float) -> tuple[str, ...]:
         measured_duration(now - started) if known else "?",
         state,
         "" if found["cpu_s"] is None else measured_duration(found["cpu_s"]),
-        "" if found["memory_bytes"] is None else measured_size(found["memory_bytes"]),
+        "" if found["memory_bytes"] is None else measured_size(int(found["memory_bytes"])),
         text,
         "?" if found["workspace"] is None else str(found["workspace"]),
     )

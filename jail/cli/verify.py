@@ -13,15 +13,15 @@ from jail.cli.show import moment, show
 from jail.errors import JailError
 from jail.launch import reach
 from jail.ledger import place
-from jail.ledger.beside import sessions_named
 from jail.ledger.reader import Result, verify
 from jail.report.words import command_text
 
-EXIT_CODES: Final = {"intact": 0, "broken": 1, "incomplete": 3}
+EXIT_CODES: Final = {"intact": 0, "broken": 1, "incomplete": 3, "removed": 4}
 _HEADLINES: Final = {
     "intact": "intact: every entry from start to end is as jail wrote it",
     "broken": "BROKEN: this ledger is not as jail wrote it",
     "incomplete": "incomplete: what is there is as jail wrote it, but it has no end",
+    "removed": "removed: `jail gc` took this session away, with its ledger",
 }
 
 
@@ -42,6 +42,7 @@ def command(context: click.Context, what: str, *, as_json: bool) -> None:
       2  no such session
       3  incomplete: unchanged so far, but without an end: the session
          runs, or it crashed, or the end was cut off
+      4  removed by `jail gc`: nothing is left to check
 
     A copy of the ledger file alone can be checked too; then nothing beside it tells whether its end was cut
     off. A process of your own user outside of any jail can make a whole new ledger that verifies; nothing
@@ -61,6 +62,7 @@ def as_object(result: Result) -> dict[str, Any]:
     return {
         "state": result.state,
         "running": result.running,
+        "removed": result.removed or None,
         "session": result.session,
         "entries": result.entries,
         "last": result.last,
@@ -82,6 +84,8 @@ def as_lines(result: Result) -> list[str]:
         shown.append(f"  and {result.problem_count - len(result.problems)} more")
     shown += [f"  note: {remark}" for remark in result.remarks]
     shown.append(f"session    {result.session or '?'}")
+    if result.removed:
+        return [*shown, f"removed    {moment(result.removed)} UTC"]
     shown.append(f"entries    {result.entries}")
     if result.start is not None:
         fields = result.start.fields
@@ -106,8 +110,8 @@ def _resolve(what: str) -> str:
     try:
         return reach.session_named(state, what)
     except JailError:
-        gone = [name for name in sessions_named(state) if what and name.startswith(what)]
-        if len(gone) == 1:
+        gone = reach.gone(state, what)
+        if gone:
             return os.path.join(state, place.SESSIONS, gone[0])
         if os.path.lexists(what):
             return what

@@ -3,7 +3,8 @@
 Rule: a session that runs is never touched: whatever is done to one is done while its lock is held here. All
 is relative to the folder of sessions, which is this user's alone; no symlink is followed and no mount
 crossed. A session goes in two steps: it gets a hidden name, so that no listing ever shows half of it, then
-its tree is removed; where that is interrupted the next call goes on. The index above keeps that it existed.
+its tree is removed; where that is interrupted the next call goes on. The index above keeps that it existed,
+and says that it was removed here.
 
 What a program inside chose is in the folders `swept` alone: names, depth and content, and nothing else here.
 """
@@ -15,6 +16,7 @@ import stat
 import time
 
 import jail
+from jail.errors import JailError
 from jail.kernel import cache, files, trees, walk
 from jail.ledger import heads, place, writer
 from jail.light import Callable, Final, Iterator, NamedTuple, suppress
@@ -78,22 +80,24 @@ def _tried(found: Found, wishes: Wishes, remove: Callable[..., None], *arguments
             remove(*arguments)
         except OSError as error:
             return found._replace(problem=error.strerror or str(error))
+        except JailError as error:
+            return found._replace(problem=f"{error.message} ({error.where})")
     return found
 
 
 def _leftovers(sessions: int, wishes: Wishes) -> Iterator[Found]:
     for name in sorted(os.listdir(sessions)):
         if name.startswith(GOING) and place.is_id(name.removeprefix(GOING)):
-            why = "its removal was interrupted"
+            why, remove = "its removal was interrupted", _finish
         elif name.startswith(place.NEW) and place.is_id(name.removeprefix(place.NEW)):
             if _age(sessions, name) < HALF_MADE or _locked(sessions, name):
                 continue
-            why = "half made by a jail that was killed"
+            why, remove = "half made by a jail that was killed", _remove_tree
         else:
             if place.is_id(name):
                 yield from _stale_files(sessions, name, wishes)
             continue
-        yield _tried(Found(name, why, _size(sessions, name)), wishes, trees.remove_tree, sessions, name)
+        yield _tried(Found(name, why, _size(sessions, name)), wishes, remove, sessions, name)
 
 
 def _stale_files(sessions: int, name: str, wishes: Wishes) -> Iterator[Found]:
@@ -150,11 +154,26 @@ def _remove(sessions: int, name: str) -> None:
         if lock < 0:
             raise OSError(errno.EBUSY, "it runs, or another `jail gc` is at it")
         files.rename_noreplace(sessions, name, sessions, GOING + name)
-        trees.remove_tree(sessions, GOING + name)
+        _finish(sessions, GOING + name)
     finally:
         for fd in (lock, folder):
             if fd >= 0:
                 os.close(fd)
+
+
+def _finish(folder: int, name: str) -> None:
+    """Remove the tree of a session that has its hidden name, and say in the index that it went."""
+    told = False
+    with suppress(JailError):  # a full disk takes the line when the tree is gone
+        heads.add_removal(folder, name.removeprefix(GOING))
+        told = True
+    trees.remove_tree(folder, name)
+    if not told:
+        heads.add_removal(folder, name.removeprefix(GOING))
+
+
+def _remove_tree(folder: int, name: str) -> None:
+    trees.remove_tree(folder, name)
 
 
 def _take(folder: int) -> int:

@@ -39,11 +39,30 @@ def session_named(state: str, text: str, *, running: bool = False) -> str:
             hint = "`jail run -- COMMAND` starts one"
             raise JailError("no session is running", where=state, hint=hint, code=EXIT_USAGE)
         return found[0]
-    folder = place.find(state, text)
+    try:
+        folder = place.find(state, text)
+    except JailError:
+        name, removed = gone(state, text) or ("", 0.0)
+        if not removed:
+            raise
+        what = f"`jail gc` removed session {name}, with its ledger and its output"
+        hint = "`jail sessions` lists those that are left"
+        raise JailError(what, where=state, hint=hint, code=EXIT_USAGE) from None
     if running and not place.running(folder):
         hint = "`jail sessions` shows which run; `-` names the newest of them"
         raise JailError("this session has ended", where=folder, hint=hint, code=EXIT_USAGE)
     return folder
+
+
+def gone(state: str, text: str) -> tuple[str, float] | None:
+    """The one session whose id begins with `text`, which the index knows though its folder is gone, and when
+    `jail gc` removed it (beside.sessions_named).
+    """
+    from jail.ledger import beside  # the index is read only for what is not found
+
+    named = beside.sessions_named(state)
+    found = [(name, removed) for name, removed in named.items() if text and name.startswith(text)]
+    return found[0] if len(found) == 1 else None
 
 
 def running_sessions(state: str) -> list[str]:

@@ -15,7 +15,7 @@ from jail.ledger.lines import lines, open_regular
 _RECORD_LIMIT: Final = 4096
 """Bytes of a head file or a line of the index; ours have about 150."""
 RECORDS_LIMIT: Final = 16
-"""Records of one session that are kept; a session makes two."""
+"""Records of one session that are kept; a session makes two, and gc one."""
 
 
 class Mark(NamedTuple):
@@ -29,7 +29,8 @@ class Beside(NamedTuple):
     """What the head file and the index say of a session.
 
     The head file's mark (None: no head file), the session that it names, its fault if it is not as jail
-    writes it; the index's marks of the session, and how many lines of the index cannot be read.
+    writes it; the index's marks of the session, how many lines of the index cannot be read, and when
+    `jail gc` removed the session (seconds since the epoch; 0.0: it did not).
     """
 
     head: Mark | None
@@ -37,14 +38,14 @@ class Beside(NamedTuple):
     head_fault: str
     records: tuple[Mark, ...]
     record_faults: int
+    removed: float = 0.0
 
 
 def read(folder: str) -> Beside:
     """What is said about the session in `folder`."""
     session = os.path.basename(folder)
     head, named, fault = _head(os.path.join(folder, HEAD))
-    marks, faults = _index(os.path.join(os.path.dirname(folder), INDEX), session)
-    return Beside(head, named, fault, marks, faults)
+    return Beside(head, named, fault, *_index(os.path.join(os.path.dirname(folder), INDEX), session))
 
 
 def _head(path: str) -> tuple[Mark | None, str, str]:
@@ -60,56 +61,76 @@ def _head(path: str) -> tuple[Mark | None, str, str]:
         return None, "", f"cannot read it: {error.strerror}"
     finally:
         os.close(fd)
-    session, mark = _mark(raw)
+    session, mark, _ = _parsed(raw)
     if mark is None or raw != chain.head(session, mark.seq, mark.last):
         return None, "", "it is not as jail writes it: damaged or edited"
     return mark, session, ""
 
 
-def _index(path: str, session: str) -> tuple[tuple[Mark, ...], int]:
+def _index(path: str, session: str) -> tuple[tuple[Mark, ...], int, float]:
     marks: list[Mark] = []
-    faults = 0
+    faults, removed = 0, 0.0
     try:
         fd = open_regular(path)
     except JailError:
-        return (), 0
+        return (), 0, 0.0
     try:
         for line in lines(fd, _RECORD_LIMIT):
-            named, mark = _mark(line.raw or b"")
-            if mark is None:
+            named, mark, gone = _parsed(line.raw or b"")
+            if not named:
                 faults += 1
-            elif named == session and len(marks) < RECORDS_LIMIT:
-                marks.append(mark)
+            elif named == session:
+                removed = gone or removed
+                if mark is not None and len(marks) < RECORDS_LIMIT:
+                    marks.append(mark)
     except OSError:
         faults += 1
     finally:
         os.close(fd)
-    return tuple(marks), faults
+    return tuple(marks), faults, removed
 
 
-def _mark(raw: bytes) -> tuple[str, Mark | None]:
+def _parsed(raw: bytes) -> tuple[str, Mark | None, float]:
+    """The session that a line is about, with its mark or the time of its removal; "" for what is no line of
+    ours.
+    """
+    nothing = "", None, 0.0
     try:
         found = json.loads(raw.decode("ascii"))
-        session, seq, last = found["session"], found["seq"], found["hash"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return "", None
-    if isinstance(session, str) and type(seq) is int and 0 <= seq < 1 << 63 and isinstance(last, str):
-        return session, Mark(seq, last)
-    return "", None
+        session, gone = found["session"], found.get("removed", False)
+        when = found["time"] if gone else 0.0
+        seq, last = (0, "") if gone else (found["seq"], found["hash"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return nothing
+    if not isinstance(session, str) or not session or not isinstance(gone, bool):
+        return nothing
+    if gone:
+        good = type(when) in (int, float) and 0 < when < _TIMES_END
+        return (session, None, float(when)) if good else nothing
+    good = type(seq) is int and 0 <= seq < 1 << 63 and isinstance(last, str)
+    return (session, Mark(seq, last), 0.0) if good else nothing
 
 
-def sessions_named(state: str) -> set[str]:
-    """The ids of all sessions that the index in `state` knows, whether or not their folders are still
-    there.
+_TIMES_END: Final = 1e12
+"""Seconds since the epoch, far past the last year that can be shown; nan and infinity are not below it."""
+
+
+def sessions_named(state: str) -> dict[str, float]:
+    """The ids of all sessions that the index in `state` knows, whether or not their folders are still there;
+    and when `jail gc` removed them, 0.0 where it did not.
     """
+    named: dict[str, float] = {}
     try:
         fd = open_regular(os.path.join(state, place.SESSIONS, INDEX))
     except JailError:
-        return set()
+        return named
     try:
-        named = {_mark(line.raw)[0] for line in lines(fd, _RECORD_LIMIT) if line.raw}
+        for line in lines(fd, _RECORD_LIMIT):
+            session, _, removed = _parsed(line.raw or b"")
+            if place.is_id(session):
+                named[session] = removed or named.get(session, 0.0)
     except OSError:
-        return set()
+        return named
     finally:
         os.close(fd)
-    return {name for name in named if place.is_id(name)}
+    return named

@@ -52,3 +52,8 @@ def record(session: str, seq: int, last: str, when: float) -> bytes:
     hash.
     """
     return encode({"hash": last, "seq": seq, "session": session, "time": when}).encode("ascii") + b"\n"
+
+
+def removal(session: str, when: float) -> bytes:
+    """A line of the index of sessions: at `when`, `jail gc` removed the folder of `session`."""
+    return encode({"removed": True, "session": session, "time": when}).encode("ascii") + b"\n"

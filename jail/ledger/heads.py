@@ -4,7 +4,7 @@ Rule: both are written after the line that they name, so what they name must be 
 miss its own end: a file cut between two lines is a whole chain. The head file, put into place once with the
 end entry, shows that in the session's folder. The index lies one folder higher and has a line for each
 session's start and end; it shows it too when the head file is gone, and that a session was there when its
-folder is gone.
+folder is gone. A third line says that `jail gc` took the folder away, so that nobody takes that for damage.
 
 What the index cannot do: it is a file of the same user. A process of that user outside of a jail can rewrite
 ledger, head and index together, and no reader can tell. Copies elsewhere can.
@@ -59,19 +59,29 @@ def put_head(folder_fd: int, folder: str, session: str, seq: int, last: str, *, 
 def add_to_index(folder_fd: int, folder: str, session: str, seq: int, last: str) -> None:
     """Append to the index in the folder above `folder` that line `seq` of `session` has the hash `last`.
     Raises JailError.
-
-    Under flock(2), since a writer that was killed may have left half a line, which the next one closes.
     """
     path = os.path.join(os.path.dirname(folder), INDEX)
+    _append(folder_fd, f"../{INDEX}", path, chain.record(session, seq, last, round(time.time(), 6)))
+
+
+def add_removal(sessions_fd: int, session: str) -> None:
+    """Append to the index, in the folder behind `sessions_fd`, that `jail gc` removed `session`. Raises
+    JailError.
+    """
+    _append(sessions_fd, INDEX, INDEX, chain.removal(session, round(time.time(), 6)))
+
+
+def _append(folder_fd: int, name: str, path: str, line: bytes) -> None:
+    """Under flock(2), since a writer that was killed may have left half a line, which the next one closes."""
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        fd = os.open(f"../{INDEX}", flags, 0o600, dir_fd=folder_fd)
+        fd = os.open(name, flags, 0o600, dir_fd=folder_fd)
         try:
             _lock(fd)
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             try:
-                write_whole(fd, b"\n" * torn + chain.record(session, seq, last, round(time.time(), 6)))
+                write_whole(fd, b"\n" * torn + line)
             except OSError:
                 os.ftruncate(fd, size)
                 raise

@@ -1,9 +1,10 @@
 """The reader: is this ledger what jail wrote, and is it all of it?
 
-Rule: three answers, never a fourth. *Broken*: some byte is not as jail wrote it, or an entry is missing; it
+Rule: three answers about a ledger. *Broken*: some byte is not as jail wrote it, or an entry is missing; it
 says where. *Incomplete*: all that is there is good, but there is no end: still running, crashed, or (which
 nobody can tell from a crash) cut. *Intact*: good from the start entry to the end entry. Doubts that prove
-nothing are remarks. What no reader can see is said in `heads` and `chain`.
+nothing are remarks. Where there is no ledger, since `jail gc` removed the session and said so in the index,
+the answer is that: *removed*. What no reader can see is said in `heads` and `chain`.
 """
 
 import os
@@ -32,7 +33,7 @@ class Problem(NamedTuple):
 
 class Result(NamedTuple):
     """What `verify` found. `entries` counts the good ones; `start` and `end` are None where there is none
-    that is good.
+    that is good. `removed`: when `jail gc` removed all of it, in seconds since the epoch; else 0.0.
     """
 
     problems: tuple[Problem, ...]
@@ -45,6 +46,7 @@ class Result(NamedTuple):
     last: str
     start: Entry | None
     end: Entry | None
+    removed: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -53,7 +55,9 @@ class Result(NamedTuple):
 
     @property
     def state(self) -> str:
-        """`intact`, `incomplete` or `broken`."""
+        """`intact`, `incomplete`, `broken` or `removed`."""
+        if self.removed:
+            return "removed"
         if not self.ok:
             return "broken"
         return "intact" if self.complete else "incomplete"
@@ -73,6 +77,8 @@ def verify(path: str) -> Result:
     said = beside.read(folder) if in_place else beside.Beside(None, "", "", (), 0)
     name = os.path.basename(folder) if in_place and place.is_id(os.path.basename(folder)) else ""
     walk = _Walk(name, said)
+    if said.removed and not os.path.lexists(folder):
+        return walk.result(running)._replace(removed=said.removed)
     try:
         fd = open_regular(file, follow=file == path)
     except JailError as error:

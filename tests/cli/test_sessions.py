@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from jail.cli.sessions import as_lines, command, row
-from jail.ledger import place
+from jail.ledger import heads, place
 from support.ledgers import state_in, write
 
 
@@ -90,12 +90,38 @@ def test_json_has_all_of_the_command(state: str) -> None:
     assert (found["state"], found["exit"], found["reason"]) == ("ended", 3, "exited")
 
 
-def test_sessions_whose_folder_is_gone_are_counted(state: str) -> None:
-    gone, kept = write(state)[0], write(state)[0]
-    shutil.rmtree(gone)
+def test_sessions_whose_folder_is_gone_are_told_and_by_whom(state: str) -> None:
+    removed, missing, kept = (write(state)[0] for _ in range(3))
+    folder = os.open(kept.parent, os.O_RDONLY)
+    heads.add_removal(folder, removed.name)
+    os.close(folder)
+    for name in (removed, missing):
+        shutil.rmtree(name)
+    told = [
+        f"1 more ran, removed by `jail gc`: {removed.name}",
+        f"1 more ran, whose folder is missing, and not by `jail gc`: {missing.name}",
+    ]
     lines = sessions().splitlines()
     assert lines[1].startswith(kept.name)
-    assert lines[-1] == f"1 more ran whose folder is gone: {gone.name}"
+    assert lines[2:] == told
+    rows = json.loads(sessions("--json"))
+    states = {row["session"]: row["state"] for row in rows}
+    assert states == {kept.name: "ended", removed.name: "removed", missing.name: "missing"}
+    assert len({tuple(row) for row in rows}) == 1, "each has all the keys"
+    shutil.rmtree(kept)
+    assert sessions().splitlines() == [told[0], f"{told[1].replace('1', '2', 1)}, {kept.name}"]
+
+
+def test_an_ended_session_shows_what_it_used(state: str) -> None:
+    write(state, cpu_s=75.0, peak_bytes=2560 << 20)
+    write(state, cpu_s="x", peak_bytes=-1)
+    odd, whole = sessions().splitlines()[1:]
+    assert "  1m   2.5 GiB  " in whole
+    assert "1m" not in odd
+    assert [(row["cpu_s"], row["memory_bytes"]) for row in json.loads(sessions("--json"))] == [
+        (None, None),
+        (75.0, 2560 << 20),
+    ]
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff\0", b"{}\n", b'{"fields":{}}\n'])

@@ -1,13 +1,16 @@
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from jail.cli.logs import command as logs
 from jail.cli.verify import command
 from jail.errors import EXIT_USAGE, JailError, printable
+from jail.ledger import heads
 from support.ledgers import state_in, write
 
 
@@ -102,6 +105,27 @@ def test_a_session_whose_folder_is_gone_is_broken(state: str) -> None:
     assert "the index of sessions knows entry 3" in found.output
 
 
+def test_a_session_that_gc_removed_is_said_to_be_removed_and_no_damage(state: str) -> None:
+    kept, gone = write(state)[0], write(state)[0]
+    shutil.rmtree(gone)
+    sessions = os.open(kept.parent, os.O_RDONLY)
+    heads.add_removal(sessions, gone.name)
+    os.close(sessions)
+    found = verify(gone.name)
+    assert found.exit_code == 4
+    lines = found.output.splitlines()
+    assert lines[0].startswith("removed: `jail gc`")
+    assert [line.split()[0] for line in lines[1:]] == ["session", "removed"]
+    told = json.loads(verify(gone.name, "--json").output)
+    assert (told["state"], told["problems"]) == ("removed", [])
+    assert abs(told["removed"] - time.time()) < 3600
+    assert verify(kept.name).exit_code == 0
+    with pytest.raises(JailError, match=f"`jail gc` removed session {gone.name}"):
+        CliRunner().invoke(logs, [gone.name], catch_exceptions=False)
+    shutil.copytree(kept, gone)
+    assert verify(gone.name).exit_code == 1, "what lies there is judged, whatever the index says"
+
+
 @pytest.mark.parametrize("what", ["last", "2026", "absent", ""])
 def test_no_such_session_is_a_wrong_command_line(state: str, what: str) -> None:
     with pytest.raises(JailError, match="no session") as caught:
@@ -141,5 +165,5 @@ def test_fields_of_any_type_are_shown(state: str) -> None:
 
 def test_the_help_names_each_exit_code() -> None:
     found = verify("--help").output
-    for line in ("0  intact", "1  broken", "2  no such session", "3  incomplete"):
+    for line in ("0  intact", "1  broken", "2  no such session", "3  incomplete", "4  removed"):
         assert f"  {line}" in found

@@ -9,8 +9,10 @@ from typing import Final
 
 import pytest
 
+from jail.errors import JailError
 from jail.launch import gc
-from jail.ledger import place
+from jail.ledger import heads, place
+from jail.ledger.beside import sessions_named
 from support.aftermath import left_by, look
 from support.answers import new_jail
 from support.installed import Installed
@@ -63,7 +65,9 @@ def test_what_is_older_goes_and_the_index_keeps_it(state: str) -> None:
     assert found[0].size > 0
     assert not found[0].problem
     assert names(state) == {new.name, "heads.jsonl"}
-    assert (Path(state) / place.SESSIONS / "heads.jsonl").read_bytes() == index
+    grown = (Path(state) / place.SESSIONS / "heads.jsonl").read_bytes()
+    assert grown.startswith(index)
+    assert sessions_named(state)[old.name] > 0.0 == sessions_named(state)[new.name]
 
 
 def test_the_oldest_go_until_the_rest_is_small_enough(state: str) -> None:
@@ -194,8 +198,27 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(
     assert names(state) == {gc.GOING + stuck.name, "heads.jsonl"}
     monkeypatch.undo()
     assert [each.why for each in collect(state)] == ["its removal was interrupted"]
+    assert all(sessions_named(state).values())
     assert not other.exists()
     assert names(state) == {"heads.jsonl"}
+
+
+def test_on_a_full_disk_the_index_is_told_when_there_is_room_again(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = aged(write(state)[0], 31)
+    real, refused = heads.add_removal, list[str]()
+
+    def full(sessions: int, name: str) -> None:
+        if f"{gc.GOING}{name}" in names(state):
+            refused.append(name)
+            raise JailError("the disk is full")
+        real(sessions, name)
+
+    monkeypatch.setattr(heads, "add_removal", full)
+    (found,) = collect(state, gc.Wishes(30 * DAY, None, dry_run=False))
+    assert (found.problem, refused) == ("", [old.name])
+    assert sessions_named(state)[old.name] > 0.0
 
 
 def test_artefacts_of_other_versions_go_from_the_cache(installed: Installed, tmp_path: Path) -> None:
@@ -228,7 +251,7 @@ def test_the_command_says_what_it_removed(installed: Installed, tmp_path: Path) 
         assert (done.returncode, done.stdout.splitlines()[-1][:10]) == (0, "1 removed,")
         assert [folder.name for folder in jail.sessions()] == [running.id]
         assert running.lives()
-    assert "1 more ran whose folder is gone" in jail.call("sessions").stdout
+    assert "1 more ran, removed by `jail gc`" in jail.call("sessions").stdout
     for wrong in (("--older-than", "30"), ("--keep-bytes", "5"), ("--older-than", "-1d")):
         assert jail.call("gc", *wrong).returncode == 2
 

@@ -20,8 +20,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_where_nothing_lies_nothing_is_said(folder: Path) -> None:
-    assert beside.read(str(folder)) == (None, "", "", (), 0)
-    assert beside.sessions_named(str(folder)) == set()
+    assert beside.read(str(folder)) == (None, "", "", (), 0, 0.0)
+    assert beside.sessions_named(str(folder)) == {}
 
 
 def test_a_session_of_the_writer_has_a_head_and_two_records(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_session_of_the_writer_has_a_head_and_two_records(tmp_path: Path) -> N
     assert found.head.seq == 3
     assert [mark.seq for mark in found.records] == [0, 3]
     assert found.records[1] == found.head
-    assert beside.sessions_named(state_in(tmp_path)) == {made.name}
+    assert beside.sessions_named(state_in(tmp_path)) == {made.name: 0.0}
 
 
 HEAD_FAULTS = {
@@ -81,6 +81,23 @@ def test_records_of_one_session_are_bounded(folder: Path) -> None:
     index = b"".join(chain.record(SESSION, n, "ab", 1.5) for n in range(1000))
     (folder.parent / "heads.jsonl").write_bytes(index)
     assert len(beside.read(str(folder)).records) == beside.RECORDS_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("line", "removed"),
+    [
+        (chain.removal(SESSION, 7.5), 7.5),
+        (chain.removal("20261130-141502-aaaaaaaa", 7.5), 0.0),
+        (chain.removal(SESSION, 7.5).replace(b"true", b"1"), 0.0),
+        (chain.removal(SESSION, -7.5), 0.0),
+        (chain.removal(SESSION, 7.5).replace(b"7.5", b"NaN"), 0.0),
+        (chain.removal(SESSION, 7.5).replace(b"7.5", b'"7.5"'), 0.0),
+        (chain.removal(SESSION, 7.5) + chain.record(SESSION, 3, "ab", 9.0), 7.5),
+    ],
+)
+def test_the_index_says_when_gc_removed_a_session(folder: Path, line: bytes, removed: float) -> None:
+    (folder.parent / "heads.jsonl").write_bytes(line)
+    assert beside.read(str(folder)).removed == removed
 
 
 @given(raw=st.binary())
