@@ -284,6 +284,26 @@ def _down_from_the_start(levels: list[tuple[Folder, list[str]]]) -> None:
         os.close(fd)
 
 
+def disk_usage(dirfd: int, most_bytes: int = 1 << 62, most_entries: int = 1 << 62) -> int:
+    """Bytes on the disk beneath an open folder, as far as it can be entered, without what lies past
+    `most_bytes` or `most_entries`. A file with several names counts once.
+    """
+    total = entries = 0
+    linked: set[int] = set()
+    for folder in folders(dirfd):
+        for dirent in folder.entries:
+            entries += 1
+            with suppress(OSError):
+                found = dirent.stat(follow_symlinks=False)
+                if found.st_ino not in linked:
+                    total += found.st_blocks * 512  # whatever the file system (stat(3type))
+                if found.st_nlink > 1 and not dirent.is_dir(follow_symlinks=False):
+                    linked.add(found.st_ino)
+            if total > most_bytes or entries >= most_entries:
+                return total
+    return total
+
+
 class Found(NamedTuple):
     """What a survey saw: paths of Unix sockets, and of regular files of which a name lies outside; how many
     entries it met, and whether it met all (False past SURVEY_ENTRIES, or where a folder may not be read).

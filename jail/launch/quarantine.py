@@ -60,21 +60,7 @@ class KeptBack:
 
     def full(self, folder: int) -> bool:
         """Whether more than may be kept is beneath `folder`, the quarantine, or a copy had to be refused."""
-        return self.refused or weigh(folder, self.most) > self.most
-
-
-def weigh(folder: int, most: int) -> int:
-    """Bytes on the disk beneath `folder`, without what lies past `most` or past WEIGHED entries."""
-    total = entries = 0
-    for here in walk.folders(folder):
-        for entry in here.entries:
-            entries += 1
-            with suppress(OSError):
-                # 512: the unit of st_blocks, whatever the file system (stat(3type)).
-                total += os.stat(entry.name, dir_fd=here.fd, follow_symlinks=False).st_blocks * 512
-            if total > most or entries >= WEIGHED:
-                return total
-    return total
+        return self.refused or walk.disk_usage(folder, self.most, WEIGHED) > self.most
 
 
 class Taken(NamedTuple):

@@ -56,6 +56,23 @@ def open_fds() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+def test_disk_usage_counts_each_file_once_and_no_more_than_asked(tmp_path: Path, opened: int) -> None:
+    assert walk.disk_usage(opened) == 0
+    for name in ("one", "two", "three"):
+        (tmp_path / name).write_bytes(b"x" * (64 << 10))
+    each = (tmp_path / "one").stat().st_blocks * 512
+    assert walk.disk_usage(opened) == 3 * each >= 3 * (64 << 10)
+    (tmp_path / "again").hardlink_to(tmp_path / "one")
+    (tmp_path / "link").symlink_to("/usr")
+    os.truncate(tmp_path / "two", 1 << 30)  # a hole takes nothing
+    assert 3 * each <= walk.disk_usage(opened) < 4 * each
+    assert walk.disk_usage(opened, most_entries=1) <= each
+    assert each < walk.disk_usage(opened, most_bytes=each) <= 2 * each
+    (tmp_path / "closed").mkdir(0)
+    assert walk.disk_usage(opened) >= 3 * each
+    assert (tmp_path / "closed").stat().st_mode & 0o777 == 0
+
+
 def test_each_entry_is_met_once_with_its_path_and_kind_whatever_its_name(tmp_path: Path, opened: int) -> None:
     for name in HOSTILE:
         os.makedirs(tmp_path / "d" / name)
