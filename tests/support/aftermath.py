@@ -36,16 +36,21 @@ def left_by(jail: Jail, mark: str, before: Before, patience: float = 0.0) -> lis
     `patience`: seconds that processes may still take to end; 0 for a run that says itself when it is over.
     """
     end = time.monotonic() + patience
-    while (alive := survivors(mark)) and time.monotonic() < end:
+    while ((alive := survivors(mark)) or _running(jail, before)) and time.monotonic() < end:
         time.sleep(0.005)
     now = look(jail)
     wrong = [f"process {pid} lives on: {_command_line(pid)}" for pid in alive]
     wrong += [f"mount left: {line}" for line in now.mounts if line not in before.mounts]
     wrong += [f"mount gone: {line}" for line in before.mounts if line not in now.mounts]
+    wrong += [f"{Path(folder).name} counts as running" for folder in _running(jail, before)]
     for folder in map(Path, sorted(now.sessions - before.sessions)):
-        wrong += [f"{folder.name} counts as running"] if place.running(str(folder)) else []
         wrong += broken(folder)
     return wrong
+
+
+def _running(jail: Jail, before: Before) -> list[str]:
+    """Of a process that ends the command line goes before its files do, and with them the lock."""
+    return [folder for folder in look(jail).sessions - before.sessions if place.running(folder)]
 
 
 def broken(session: Path) -> list[str]:
