@@ -13,28 +13,32 @@ from jail.policy.amounts import measured_size
 
 @click.command(name="gc")
 @click.option(
-    "--older-than", metavar="TIME", help="Remove sessions that ended longer ago than TIME, as in 30d."
+    "--older-than",
+    metavar="TIME",
+    help="Remove sessions that ended, and caches last used, longer ago than TIME, as in 30d.",
 )
 @click.option(
-    "--keep-bytes", metavar="SIZE", help="Remove the oldest until the rest has at most SIZE, as in 5GiB."
+    "--keep", metavar="SIZE", help="Remove the oldest of both until the rest has at most SIZE, as in 5GiB."
 )
 @click.option("--dry-run", is_flag=True, help="Print what would go, and remove nothing.")
 @click.pass_context
-def command(context: click.Context, older_than: str | None, keep_bytes: str | None, *, dry_run: bool) -> None:
-    """Remove what jails that were killed left behind; and with the first two options, old sessions.
+def command(context: click.Context, older_than: str | None, keep: str | None, *, dry_run: bool) -> None:
+    """Remove what jails that were killed left behind; and with the first two options, old sessions and
+    private caches.
 
-    A session goes with its ledger, its outbox and all that was moved out of the workspace into it; the index
-    of sessions keeps that it was there. One that runs is never touched. Nothing of a session that ended as it
-    should is removed unless you ask.
+    A session goes with its ledger, its output and all that was moved out of the workspace into it; the index
+    of sessions keeps that it was there, and that it was removed. One that runs is never touched, nor is the
+    cache of its workspace. Nothing of a session that ended as it should is removed unless you ask.
 
     \b
     Exit code:
       0    all of it is gone
+      2    the command line is wrong
       125  something could not be removed; what, is printed
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     wishes = gc.Wishes(
         None if older_than is None else seconds("--older-than", older_than, "30d"),
-        None if keep_bytes is None else size("--keep-bytes", keep_bytes, '"5 GiB"'),
+        None if keep is None else size("--keep", keep, '"5 GiB"'),
         dry_run,
     )
     state = reach.state_of(os.environ)

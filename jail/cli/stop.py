@@ -20,7 +20,7 @@ HOW = {
 @click.argument("session", required=False, metavar="[SESSION]")
 @click.option("--all", "every", is_flag=True, help="Stop every session of this user that runs.")
 @click.option(
-    "--time", "grace", default="10s", metavar="TIME", help="From SIGTERM to SIGKILL: 90s, 5m. Default: 10s."
+    "--grace", default="10s", metavar="TIME", help="From SIGTERM to SIGKILL: 90s, 5m. Default: 10s."
 )
 @click.pass_context
 def command(context: click.Context, session: str | None, grace: str, *, every: bool) -> None:
@@ -38,7 +38,7 @@ def command(context: click.Context, session: str | None, grace: str, *, every: b
     if every == (session is not None):
         raise click.UsageError("Name one SESSION, or give --all.")
     state = reach.state_of(os.environ)
-    patience = seconds("--time", grace, "10s", wire.GRACE_LIMIT)
+    wait = seconds("--grace", grace, "10s", wire.GRACE_LIMIT)
     if session is None:
         folders = reach.running_sessions(state)
     else:
@@ -48,7 +48,7 @@ def command(context: click.Context, session: str | None, grace: str, *, every: b
     failed = 0
     for folder in folders:
         try:
-            found = stop.stop(folder, patience)
+            found = stop.stop(folder, wait)
         except JailError as error:
             report(error)
             failed = error.code

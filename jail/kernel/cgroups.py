@@ -21,6 +21,8 @@ from jail.light import Final, NamedTuple, suppress
 NEEDED: Final = ("memory", "pids")
 PREFIX: Final = "jail-"
 """How the names of our groups begin; the rest is the session's id."""
+ASIDE: Final = "supervisor-"
+"""Else this and a pid: a group of `_step_aside`."""
 REMOVAL_TRIES: Final = 100
 REMOVAL_PAUSE: Final = 0.01
 """A group is removed when the last process has left it, some moments after its parent has seen its end."""
@@ -107,7 +109,7 @@ def _alone(folder: str) -> bool:
 
 
 def _aside(parent: str) -> str:
-    return f"{parent}/{PREFIX}supervisor-{os.getpid()}"
+    return f"{parent}/{PREFIX}{ASIDE}{os.getpid()}"
 
 
 def _step_aside(parent: str) -> None:

@@ -1,18 +1,18 @@
 """Where the private caches lie on the host: one folder for each workspace, kept from run to run.
 
 Rule: jail never reads, runs or parses what is in them; it makes the folder, looks at whose it is, binds it,
-and counts its bytes. Each holds `files`, which is what the command sees, and beside it `workspace`, which
-says whose it is and whose time says when it was last used; the command reaches `files` alone, so it can put
-no link in the way of a later run.
+and `jail gc` counts and removes it (leftovers.py). Each holds `files`, which is what the command sees, and
+beside it `workspace`, which says whose it is and whose time says when it was last used; the command reaches
+`files` alone, so it can put no link in the way of a later run.
 """
 
 import os
 import stat
 
 from jail.errors import JailError
-from jail.kernel import files, walk
+from jail.kernel import files
 from jail.kernel.digest import sha256_hex
-from jail.light import Final, Iterator, NamedTuple, suppress
+from jail.light import Final, suppress
 from jail.policy.paths import beneath
 
 FOLDER: Final = "caches"
@@ -24,20 +24,6 @@ _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 LONGEST_PATH: Final = 4096
 """PATH_MAX of <linux/limits.h>."""
-MOST_ENTRIES: Final = 2_000_000
-"""Entries that are counted in one cache; `Cache.whole` says when there were more."""
-
-
-class Cache(NamedTuple):
-    """One workspace's cache: its folder, whose it is ("" when that cannot be read), bytes on disk, seconds
-    since the epoch of its last use, and whether all of it was counted.
-    """
-
-    folder: str
-    workspace: str
-    size: int
-    used: float
-    whole: bool
 
 
 def place(cache: str, workspace: str, uid: int) -> str:
@@ -50,6 +36,11 @@ def place(cache: str, workspace: str, uid: int) -> str:
     name = sha256_hex(f"{workspace}\0{uid}".encode("utf-8", "surrogateescape"))[:_NAME]
     holder = f"{there}/{FOLDER}/{name}"
     return f"{holder}/{FILES}" if _is_usable(holder, there) else ""
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` has the form of the name of one cache's folder."""
+    return len(text) == _NAME and all(char in "0123456789abcdef" for char in text)
 
 
 def _is_usable(folder: str, top: str) -> bool:
@@ -95,7 +86,7 @@ def _prepare(folder: str, workspace: str, owner: tuple[int, int]) -> files.Ident
     holder = os.path.dirname(folder)
     caches = os.path.dirname(holder)
     os.makedirs(os.path.dirname(caches), 0o700, exist_ok=True)
-    above = _open_own(-1, os.path.dirname(caches))
+    above = open_own(-1, os.path.dirname(caches))
     caches_fd = _make(above, os.path.basename(caches))
     holder_fd = _make(caches_fd, os.path.basename(holder))
     try:
@@ -117,10 +108,10 @@ def _prepare(folder: str, workspace: str, owner: tuple[int, int]) -> files.Ident
 def _make(folder_fd: int, name: str) -> int:
     with suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=folder_fd)
-    return _open_own(folder_fd, name)
+    return open_own(folder_fd, name)
 
 
-def _open_own(folder_fd: int, name: str) -> int:
+def open_own(folder_fd: int, name: str) -> int:
     """A folder that is the caller's alone to write."""
     fd = os.open(name, _OPEN, dir_fd=None if folder_fd < 0 else folder_fd)
     found = os.fstat(fd)
@@ -141,52 +132,3 @@ def _note(holder_fd: int, workspace: str) -> None:
         os.utime(fd)
     finally:
         os.close(fd)
-
-
-def listing(cache: str) -> Iterator[Cache]:
-    """Every cache in jail's cache folder; what cannot be read of one has no workspace or no bytes."""
-    top = f"{os.path.realpath(os.path.dirname(cache))}/{os.path.basename(cache)}/{FOLDER}"
-    try:
-        names = sorted(os.listdir(top))
-    except OSError:
-        return
-    for name in names:
-        if len(name) == _NAME and all(char in "0123456789abcdef" for char in name):
-            yield _look(f"{top}/{name}")
-
-
-def _look(holder: str) -> Cache:
-    workspace, used = "", 0.0
-    with suppress(OSError):
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        fd = os.open(f"{holder}/{WORKSPACE}", flags)
-        try:
-            workspace = os.fsdecode(os.read(fd, LONGEST_PATH))
-            used = os.fstat(fd).st_mtime
-        finally:
-            os.close(fd)
-    size, whole = 0, False
-    with suppress(OSError):
-        fd = os.open(f"{holder}/{FILES}", _OPEN)
-        try:
-            size, whole = _bytes(fd)
-        finally:
-            os.close(fd)
-    return Cache(holder, workspace, size, used, whole)
-
-
-def _bytes(fd: int) -> tuple[int, bool]:
-    """Bytes on the disk beneath an open folder; names with one inode count once."""
-    total, entries, counted, whole = 0, 0, set[int](), True
-    for folder in walk.folders(fd):
-        whole = not folder.denied
-        for entry in folder.entries:
-            entries += 1
-            if entries > MOST_ENTRIES:
-                return total, False
-            with suppress(OSError):
-                found = entry.stat(follow_symlinks=False)
-                if found.st_nlink == 1 or found.st_ino not in counted:
-                    total += found.st_blocks * 512
-                    counted.add(found.st_ino)
-    return total, whole

@@ -1,4 +1,4 @@
-"""What crashes left behind, and sessions that nobody needs any more: `jail gc`.
+"""What crashes left behind, and sessions and caches that nobody needs any more: `jail gc`.
 
 Rule: a session that runs is never touched: whatever is done to one is done while its lock is held here. All
 is relative to the folder of sessions, which is this user's alone; no symlink is followed and no mount
@@ -6,32 +6,30 @@ crossed. A session goes in two steps: it gets a hidden name, so that no listing 
 its tree is removed; where that is interrupted the next call goes on. The index above keeps that it existed,
 and says that it was removed here.
 
-What a program inside chose is in the folders `swept` alone: names, depth and content, and nothing else here.
+What a program inside chose is in the folders `swept` and in caches alone: names, depth and content.
 """
 
 import errno
 import fcntl
 import os
-import stat
 import time
+from functools import partial
 
 import jail
 from jail.errors import JailError
 from jail.kernel import cache, files, trees, walk
+from jail.launch import leftovers
+from jail.launch.leftovers import GOING, HALF_MADE
 from jail.ledger import heads, place, writer
 from jail.light import Callable, Final, Iterator, NamedTuple, suppress
 
-GOING: Final = ".gone-"
-"""Before the id of a session that is being removed."""
-HALF_MADE: Final = 60.0
-"""Seconds after which what is half made (a hidden session, half an artefact) has no maker any more."""
 LEFT_OVER: Final = (place.SOCKET, heads.NEW_HEAD)
 """Names in a session's folder that only a running one needs."""
 
 
 class Wishes(NamedTuple):
-    """Which sessions may go: those that ended more than `older` seconds ago, and the oldest of the others
-    until all together have at most `keep` bytes; None: no wish.
+    """Which sessions and caches may go: those that ended, or were last used, more than `older` seconds ago,
+    and the oldest of the others until all together have at most `keep` bytes; None: no wish.
     """
 
     older: float | None
@@ -49,35 +47,49 @@ class Found(NamedTuple):
 
 
 class _Old(NamedTuple):
-    """A session that has ended: its id, when (seconds since the epoch), and its bytes on disk."""
+    """A session or a cache: when it was last used (seconds since the epoch), its bytes on disk, whether it is
+    in use, and what removes it.
+    """
 
-    name: str
-    ended: float
+    what: str
+    used: float
     size: int
+    busy: bool
+    remove: Callable[[], None]
 
 
 def collect(state: str, cache_folder: str, wishes: Wishes) -> Iterator[Found]:
     """Remove what may go, one after another; a thing that cannot be removed does not keep the others. Raises
     JailError when the state folder cannot be used at all.
     """
-    sessions = place.open_sessions(state)
-    if sessions >= 0:
-        try:
+    sessions, caches = place.open_sessions(state), leftovers.open_caches(cache_folder)
+    try:
+        if sessions >= 0:
             yield from _leftovers(sessions, wishes)
-            for name, why, size in _unwanted(sessions, wishes):
-                yield _tried(Found(f"session {name}", why, size), wishes, _remove, sessions, name)
-        finally:
-            os.close(sessions)
+        for group in leftovers.groups(state):
+            found = Found(f"control group {os.path.basename(group)}", "its session was killed", 0)
+            yield _tried(found, wishes, partial(os.rmdir, group))
+        for name in leftovers.interrupted(caches) if caches >= 0 else ():
+            found = Found(f"cache {name}", "its removal was interrupted", _size(caches, name))
+            yield _tried(found, wishes, partial(trees.remove_tree, caches, name))
+        if wishes.older is not None or wishes.keep is not None:
+            every = [*_sessions(sessions), *_caches(caches, state)]
+            for old, why in _unwanted(every, wishes):
+                yield _tried(Found(old.what, why, old.size), wishes, old.remove)
+    finally:
+        for fd in (sessions, caches):
+            if fd >= 0:
+                os.close(fd)
     before = os.stat(os.path.abspath(str(jail.__file__))).st_mtime
     for name in cache.stale(cache_folder, before, time.time() - HALF_MADE):
-        found = Found(f"cache {name}", "of another version of jail, or half written", 0)
-        yield _tried(found, wishes, cache.remove, cache_folder, name)
+        found = Found(f"artefact {name}", "of another version of jail, or half written", 0)
+        yield _tried(found, wishes, partial(cache.remove, cache_folder, name))
 
 
-def _tried(found: Found, wishes: Wishes, remove: Callable[..., None], *arguments: object) -> Found:
+def _tried(found: Found, wishes: Wishes, remove: Callable[[], None]) -> Found:
     if not wishes.dry_run:
         try:
-            remove(*arguments)
+            remove()
         except OSError as error:
             return found._replace(problem=error.strerror or str(error))
         except JailError as error:
@@ -86,18 +98,19 @@ def _tried(found: Found, wishes: Wishes, remove: Callable[..., None], *arguments
 
 
 def _leftovers(sessions: int, wishes: Wishes) -> Iterator[Found]:
+    remove: Callable[[int, str], None]
     for name in sorted(os.listdir(sessions)):
         if name.startswith(GOING) and place.is_id(name.removeprefix(GOING)):
             why, remove = "its removal was interrupted", _finish
         elif name.startswith(place.NEW) and place.is_id(name.removeprefix(place.NEW)):
             if _age(sessions, name) < HALF_MADE or _locked(sessions, name):
                 continue
-            why, remove = "half made by a jail that was killed", _remove_tree
+            why, remove = "half made by a jail that was killed", trees.remove_tree
         else:
             if place.is_id(name):
                 yield from _stale_files(sessions, name, wishes)
             continue
-        yield _tried(Found(name, why, _size(sessions, name)), wishes, remove, sessions, name)
+        yield _tried(Found(name, why, _size(sessions, name)), wishes, partial(remove, sessions, name))
 
 
 def _stale_files(sessions: int, name: str, wishes: Wishes) -> Iterator[Found]:
@@ -108,7 +121,8 @@ def _stale_files(sessions: int, name: str, wishes: Wishes) -> Iterator[Found]:
         found = [left for left in LEFT_OVER if _exists(folder, left)]
         lock = _take(folder) if found else -1
         for left in found if lock >= 0 else ():
-            yield _tried(Found(f"{name}/{left}", "its session was killed", 0), wishes, _unlink, folder, left)
+            stale = Found(f"{name}/{left}", "its session was killed", 0)
+            yield _tried(stale, wishes, partial(os.unlink, left, dir_fd=folder))
     except OSError:
         return  # no folder, or gone meanwhile
     finally:
@@ -117,33 +131,36 @@ def _stale_files(sessions: int, name: str, wishes: Wishes) -> Iterator[Found]:
                 os.close(fd)
 
 
-def _unlink(folder: int, name: str) -> None:
-    os.unlink(name, dir_fd=folder)
+def _sessions(sessions: int) -> Iterator[_Old]:
+    for name in os.listdir(sessions) if sessions >= 0 else ():
+        if place.is_id(name):
+            facts = _ended(sessions, name), _size(sessions, name), _locked(sessions, name)
+            yield _Old(f"session {name}", *facts, partial(_remove, sessions, name))
 
 
-def _unwanted(sessions: int, wishes: Wishes) -> Iterator[tuple[str, str, int]]:
-    """Name, reason and size of the sessions that the wishes are about, oldest first."""
-    if wishes.older is None and wishes.keep is None:
-        return
+def _caches(folder: int, state: str) -> Iterator[_Old]:
+    in_use = leftovers.InUse(state)
+    for found in leftovers.listing(folder) if folder >= 0 else ():
+        remove = partial(leftovers.remove_cache, folder, found, state)
+        what = f"cache of {found.workspace or found.name}"
+        yield _Old(what, found.used, found.size, in_use.has(found.workspace), remove)
+
+
+def _unwanted(every: list[_Old], wishes: Wishes) -> Iterator[tuple[_Old, str]]:
+    """What the wishes are about, oldest first, and why it goes."""
     now = time.time()
-    left: list[_Old] = []
-    total = 0
-    for name in os.listdir(sessions):
-        if not place.is_id(name):
+    total = sum(old.size for old in every)
+    for old in sorted(every, key=lambda old: old.used):
+        if old.busy:
             continue
-        size = _size(sessions, name)
-        total += size
-        if not _locked(sessions, name):
-            left.append(_Old(name, _ended(sessions, name), size))
-    for old in sorted(left, key=lambda old: old.ended):
-        if wishes.older is not None and now - old.ended > wishes.older:
+        if wishes.older is not None and now - old.used > wishes.older:
             why = "older than asked for"
         elif wishes.keep is not None and total > wishes.keep:
             why = "the oldest, and all together are larger than asked for"
         else:
             continue
         total -= old.size
-        yield old.name, why, old.size
+        yield old, why
 
 
 def _remove(sessions: int, name: str) -> None:
@@ -170,10 +187,6 @@ def _finish(folder: int, name: str) -> None:
     trees.remove_tree(folder, name)
     if not told:
         heads.add_removal(folder, name.removeprefix(GOING))
-
-
-def _remove_tree(folder: int, name: str) -> None:
-    trees.remove_tree(folder, name)
 
 
 def _take(folder: int) -> int:
@@ -234,22 +247,15 @@ def _ended(sessions: int, name: str) -> float:
     return last
 
 
-def _size(sessions: int, name: str) -> int:
-    """Bytes on disk of a session's tree, as far as it can be entered: nothing is changed for it."""
-    total = 0
+def _size(folder: int, name: str) -> int:
+    """Bytes on disk of a tree."""
     try:
-        fd = os.open(name, files.FOLDER, dir_fd=sessions)
+        fd = os.open(name, files.FOLDER, dir_fd=folder)
     except OSError:
         return 0
     try:
-        for folder in walk.folders(fd):
-            for entry in folder.entries:
-                with suppress(OSError):
-                    found = entry.stat(follow_symlinks=False)
-                    # A file with several names is as large for each of them, and may be kept by one.
-                    total += found.st_blocks * 512 // (1 if stat.S_ISDIR(found.st_mode) else found.st_nlink)
+        return walk.disk_usage(fd)
     except OSError:
-        return total
+        return 0
     finally:
         os.close(fd)
-    return total

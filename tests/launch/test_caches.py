@@ -61,33 +61,6 @@ def test_there_is_none_where_others_may_write_or_nobody_can(cache: str, tmp_path
     assert caches.place(cache, "/a", 1) != ""
 
 
-def test_the_listing_says_whose_how_large_and_when_last_used(cache: str) -> None:
-    assert list(caches.listing(cache)) == []
-    folder = caches.place(cache, "/work/\udcff", 1)
-    caches.prepare(folder, "/work/\udcff", NOBODY)
-    Path(folder, "big").write_bytes(b"x" * 100_000)
-    os.link(f"{folder}/big", f"{folder}/again")
-    note = os.path.dirname(folder) + "/workspace"
-    os.utime(note, (1000, 1000))
-    os.mkdir(f"{cache}/caches/not-one-of-ours")
-    (found,) = caches.listing(cache)
-    assert (found.workspace, found.used, found.whole) == ("/work/\udcff", 1000.0, True)
-    assert 100_000 <= found.size < 200_000
-    caches.prepare(folder, "/work/\udcff", NOBODY)
-    assert next(iter(caches.listing(cache))).used > 1000
-
-
-def test_what_cannot_be_read_is_listed_all_the_same(cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = caches.place(cache, "/a", 1)
-    caches.prepare(folder, "/a", NOBODY)
-    for name in ("one", "two"):
-        Path(folder, name).touch()
-    monkeypatch.setattr(caches, "MOST_ENTRIES", 1)
-    assert not next(iter(caches.listing(cache))).whole
-    os.unlink(os.path.dirname(folder) + "/workspace")
-    assert next(iter(caches.listing(cache))).workspace == ""
-
-
 @pytest.mark.root
 def test_root_makes_it_for_the_owner_of_the_workspace(cache: str) -> None:
     folder = caches.place(cache, "/a", 1234)

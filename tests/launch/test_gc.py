@@ -247,12 +247,12 @@ def test_the_command_says_what_it_removed(installed: Installed, tmp_path: Path) 
     with session(jail) as running:
         done = jail.call("gc", "--older-than", "0", "--dry-run")
         assert "1 would go" in done.stdout
-        done = jail.call("gc", "--older-than", "0", "--keep-bytes", "0")
+        done = jail.call("gc", "--older-than", "0", "--keep", "0")
         assert (done.returncode, done.stdout.splitlines()[-1][:10]) == (0, "1 removed,")
         assert [folder.name for folder in jail.sessions()] == [running.id]
         assert running.lives()
     assert "1 more ran, removed by `jail gc`" in jail.call("sessions").stdout
-    for wrong in (("--older-than", "30"), ("--keep-bytes", "5"), ("--older-than", "-1d")):
+    for wrong in (("--older-than", "30"), ("--keep", "5"), ("--older-than", "-1d")):
         assert jail.call("gc", *wrong).returncode == 2
 
 

@@ -45,7 +45,7 @@ def test_the_command_gets_sigterm_and_may_end_in_its_own_way(fresh: Jail) -> Non
 def test_what_ignores_sigterm_is_killed_when_the_time_is_over(fresh: Jail) -> None:
     script = f"trap '' TERM; sleep {mark(1)} & setsid sleep {mark(1)} & echo ready; sleep {mark(1)}; sleep {mark(1)}"
     with session(fresh, "sh", "-c", script) as found:
-        done = stop(found, "-", "--time", "0.2s")
+        done = stop(found, "-", "--grace", "0.2s")
         assert (done.returncode, done.stdout) == (0, f"{found.id}  stopped\n"), done.stderr
         assert not survivors(mark(1))
         assert found.running.wait() == 137
@@ -65,7 +65,7 @@ def test_joined_commands_end_too(fresh: Jail) -> None:
 def test_a_supervisor_that_is_stopped_goes_on_and_ends(fresh: Jail) -> None:
     with session(fresh) as found:
         found.running.signal(signal.SIGSTOP)
-        done = stop(found, "last", "--time", "5s")
+        done = stop(found, "last", "--grace", "5s")
         assert done.returncode == 0, done.stderr
         assert not survivors(found.id)
         assert found.running.wait() == 143
@@ -75,7 +75,7 @@ def test_a_session_whose_socket_is_gone_is_ended_by_its_process(fresh: Jail) -> 
     script = f"trap '' TERM; echo ready; while :; do sleep {mark(2)}; done"
     with session(fresh, "sh", "-c", script) as found:
         found.path.unlink()
-        done = stop(found, found.id, "--time", "0.2s")
+        done = stop(found, found.id, "--grace", "0.2s")
         assert done.returncode == 0
         assert "killed; it did not answer" in done.stdout
         assert not survivors(mark(2)), "it said that nothing is left"
@@ -116,8 +116,8 @@ def test_wrong_calls_are_told(fresh: Jail) -> None:
         (): "Name one SESSION",
         ("last", "--all"): "Name one SESSION",
         ("last",): "has ended",
-        ("--all", "--time", "soon"): "`soon` is not a duration",
-        ("--all", "--time", "48h"): "`48h` is too large",
+        ("--all", "--grace", "soon"): "`soon` is not a duration",
+        ("--all", "--grace", "48h"): "`48h` is too large",
         ("nonsense",): "no session 'nonsense'",
     }.items():
         done = fresh.call("stop", *arguments)
@@ -133,7 +133,7 @@ def test_a_run_that_is_only_delivering_its_output_ends_too(fresh: Jail) -> None:
     try:
         mark = "head\0-c\x002971\0/dev/zero\0"
         assert until(lambda: _wrote(fresh, "running") and survivors(mark) == [process.pid], 60)
-        done = fresh.call("stop", "last", "--time", "0.5s")
+        done = fresh.call("stop", "last", "--grace", "0.5s")
         assert done.returncode == 0, done.stderr
         process.wait(PATIENCE)
     finally:
