@@ -105,7 +105,16 @@ def remove_cache(folder: int, found: Cache, state: str) -> None:
 
 def groups(state: str) -> list[str]:
     """Control groups that supervisors which were killed left, as folders; nobody is in them, nor will be."""
-    return [group for group in cgroups.leftovers() if _is_left(os.path.basename(group), state)]
+    return [
+        group for group in cgroups.leftovers() if _is_ours(group) and _is_left(os.path.basename(group), state)
+    ]
+
+
+def _is_ours(group: str) -> bool:
+    try:
+        return os.stat(group).st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 def _is_left(group: str, state: str) -> bool:

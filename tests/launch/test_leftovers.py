@@ -203,6 +203,17 @@ def test_groups_of_sessions_that_run_or_begin_stay_and_the_others_go(
     assert collect(state, cache, NOTHING) == [f"control group {stay[0]}"]
 
 
+def test_a_group_of_another_user_is_nobodys_here(
+    state: str, cache: str, groups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (groups / "jail-20261101-141502-aaaaaaaa").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: 1)
+    assert leftovers.groups(state) == []
+    monkeypatch.undo()
+    monkeypatch.setattr(cgroups, "leftovers", lambda: sorted(map(str, groups.iterdir())))
+    assert len(leftovers.groups(state)) == 1
+
+
 def test_a_group_that_is_used_again_is_told_and_stays(state: str, cache: str, groups: Path) -> None:
     (groups / "jail-20261101-141502-aaaaaaaa" / "inside").mkdir(parents=True)
     (found,) = gc.collect(state, cache, NOTHING)
