@@ -10,6 +10,7 @@ stalls or talks nonsense loses its own command and nothing else. A join goes thr
     runs      until it exits; when the client goes first, the session of the command is hung up and, after
               HANG_UP_GRACE, killed
     hung up   the client is gone
+    stops     it asked for the end of the session, which is killed when its grace is over
     over      nothing is left to do
 
 The streams are pipes, or a pty of the jail's own devpts: no fd of the client enters.
@@ -159,7 +160,7 @@ class Visit:
 
     def _stop(self, request: wire.Stop) -> None:
         self._state = STOPS
-        self._site.record.ledger.append("stopped", grace_s=request.grace)
+        self._site.record.stop(request.grace)
         self.deadline = time.monotonic() + request.grace
         if signal.getsignal(signal.SIGTERM) in (signal.SIG_IGN, signal.SIG_DFL):
             self._site.processes.order(init.TO_PROCESS, signal.SIGTERM)

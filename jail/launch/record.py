@@ -55,6 +55,7 @@ class Record:
         self._kept_back = quarantine.KeptBack(dict(plan.limits)["held_bytes"])
         self._kept = -1
         self.swept = 0
+        self.stopped = False
         self.standing: list[str] = []
         self.ledger = Ledger.create(session.folder, session.id)
 
@@ -294,6 +295,11 @@ class Record:
             poller.register(sys.stderr.fileno(), select.POLLOUT)
             while self._messages and poller.poll(patience):
                 say(self._messages.pop(0))
+
+    def stop(self, grace: float) -> None:
+        """Somebody asked for the end, by `jail stop`; `grace` as in wire.Stop."""
+        self.stopped = True
+        self.ledger.append("stopped", grace_s=grace)
 
     def end(self, outcome: Outcome) -> None:
         """The last entry; the ledger is closed."""

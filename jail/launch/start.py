@@ -243,7 +243,7 @@ def _loopback(folder: str) -> bytes:
 
 def _summarise(found: Outcome, record: "Record | None", session: Session) -> None:
     """One line when there is something to say that the exit code alone does not."""
-    said = []
+    said = ["stopped by `jail stop`"] if record is not None and record.stopped else []
     if found.reason == outcome.KILLED:
         if found.signal != signal.SIGPIPE:  # `| head`: the reader has what it wanted
             said.append(f"killed by signal {found.signal} ({signal.strsignal(found.signal)})")
