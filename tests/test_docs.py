@@ -9,7 +9,7 @@ import pytest
 
 from jail import errors
 from jail.cli.group import group
-from jail.cli.options import OPTIONS
+from jail.cli.options import JSON, OPTIONS
 from jail.cli.table import COMMANDS
 from jail.plan.protected import PROTECTED
 from jail.policy.amounts import limit_text, size_text
@@ -35,6 +35,40 @@ def test_every_option_that_the_readme_shows_exists() -> None:
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert shown
     assert shown <= known
+
+
+def _leaves(command: click.Command, name: str) -> dict[str, click.Command]:
+    if not isinstance(command, click.Group):
+        return {name: command}
+    context = click.Context(command)
+    below = [(each, command.get_command(context, each)) for each in command.list_commands(context)]
+    return {
+        key: leaf
+        for each, found in below
+        if found is not None
+        for key, leaf in _leaves(found, f"{name} {each}".strip()).items()
+    }
+
+
+LEAVES = _leaves(group, "")
+
+
+def test_json_is_one_option_with_one_text_for_all_that_list_or_judge() -> None:
+    found = {
+        name: each
+        for name, command in LEAVES.items()
+        for each in command.params
+        if isinstance(each, click.Option) and "--json" in each.opts
+    }
+    wanted = "plan doctor sessions logs stop gc verify"
+    assert set(found) == {*wanted.split(), "policy show", "policy check", "policy list"}
+    assert {each.help for each in found.values()} == {JSON}
+
+
+@pytest.mark.parametrize("name", "run shell exec plan doctor sessions logs stop gc verify".split())
+def test_help_lists_the_exit_codes_and_what_a_wrong_command_line_gives(name: str) -> None:
+    text = (LEAVES[name].help or "").partition("Exit code")[2]
+    assert re.search(r"(?m)^ +2 |: 2,", text), text
 
 
 def test_every_script_that_the_readme_shows_exists() -> None:

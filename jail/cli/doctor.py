@@ -1,11 +1,10 @@
 """`jail doctor`: what this host can give, layer by layer, and what to do about the rest."""
 
-import json
 import os
 
 import click
 
-from jail.cli.show import show
+from jail.cli.show import json_option, show, show_json
 from jail.launch import doctor, doctor_text
 
 
@@ -16,7 +15,7 @@ from jail.launch import doctor, doctor_text
     help="Judge losses by this policy. Default: as for `jail run`.",
 )
 @click.option("--attack", is_flag=True, help="Attack a run of the policy from inside, and say what held.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@json_option
 @click.pass_context
 def command(context: click.Context, policy: str | None, *, attack: bool, as_json: bool) -> None:
     """Try every wall that `jail run` builds; say what this host gives, what it lacks and how to mend that.
@@ -38,13 +37,14 @@ def command(context: click.Context, policy: str | None, *, attack: bool, as_json
     Exit code:
       0   `jail run` works here; with --attack, every attack that could be tried is held
       1   with --attack: one is not held
+      2   the command line or the policy is wrong
       78  a run is refused: something is missing, or lost and not accepted
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     if attack:
         context.exit(_attack(policy, as_json=as_json))
     found = doctor.examine(os.environ, policy)
     if as_json:
-        click.echo(json.dumps(doctor_text.values(found), sort_keys=True))
+        show_json(doctor_text.values(found))
     else:
         for line in doctor_text.lines(found):
             show(line)
@@ -59,7 +59,7 @@ def _attack(policy: str | None, *, as_json: bool) -> int:
 
     found = attack.examine(os.environ, policy)
     if as_json:
-        click.echo(json.dumps(attack_text.values(found), sort_keys=True))
+        show_json(attack_text.values(found))
         return found.code
     for word, line in attack_text.lines(found):
         show(line, word=word, colour=_COLOURS.get(word, ""))

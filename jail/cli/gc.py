@@ -4,7 +4,7 @@ import os
 
 import click
 
-from jail.cli.show import show
+from jail.cli.show import json_option, show, show_json
 from jail.cli.units import seconds, size
 from jail.errors import EXIT_JAIL
 from jail.launch import gc, places, reach
@@ -21,8 +21,11 @@ from jail.policy.amounts import measured_size
     "--keep", metavar="SIZE", help="Remove the oldest of both until the rest has at most SIZE, as in 5GiB."
 )
 @click.option("--dry-run", is_flag=True, help="Print what would go, and remove nothing.")
+@json_option
 @click.pass_context
-def command(context: click.Context, older_than: str | None, keep: str | None, *, dry_run: bool) -> None:
+def command(
+    context: click.Context, older_than: str | None, keep: str | None, *, dry_run: bool, as_json: bool
+) -> None:
     """Remove what jails that were killed left behind; and with the first two options, old sessions and
     private caches.
 
@@ -43,8 +46,13 @@ def command(context: click.Context, older_than: str | None, keep: str | None, *,
     )
     state = reach.state_of(os.environ)
     cache = places.own(os.environ, places.home(os.environ)).cache
+    collected = gc.collect(state, cache, wishes)
+    if as_json:
+        every = list(collected)
+        show_json([_as_object(found, dry_run=dry_run) for found in every])
+        context.exit(EXIT_JAIL if any(found.problem for found in every) else 0)
     count, total, failed = 0, 0, False
-    for found in gc.collect(state, cache, wishes):
+    for found in collected:
         if found.problem:
             failed = True
             show(f"{found.what}: not removed: {found.problem}")
@@ -54,3 +62,9 @@ def command(context: click.Context, older_than: str | None, keep: str | None, *,
     verb = "would go" if dry_run else "removed"
     show(f"{count} {verb}, {measured_size(total)}" if count else "nothing to remove")
     context.exit(EXIT_JAIL if failed else 0)
+
+
+def _as_object(found: gc.Found, *, dry_run: bool) -> dict[str, object]:
+    what, why, size, problem = found
+    gone = not dry_run and not problem
+    return {"what": what, "why": why, "bytes": size, "problem": problem or None, "removed": gone}

@@ -4,7 +4,6 @@ Rule: shown, not judged: `jail verify` tells whether it can be believed. All of 
 what ran inside, so each line is escaped; the bytes as they were go to a file or a pipe only.
 """
 
-import json
 import os
 import sys
 import time
@@ -13,8 +12,8 @@ from typing import Final
 
 import click
 
-from jail.cli.show import moment, show
-from jail.errors import EXIT_USAGE, JailError
+from jail.cli.show import json_option, moment, show, show_json
+from jail.errors import EXIT_USAGE, JailError, say
 from jail.launch import kept, reach
 from jail.ledger import place
 from jail.ledger.entries import END, ENTRY_LIMIT
@@ -31,7 +30,7 @@ OUTPUT_LIMIT: Final = 4 * kept.HALF
 @click.command(name="logs")
 @click.argument("session", metavar="SESSION")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until the session has ended.")
-@click.option("--json", "as_json", is_flag=True, help="Print the entries whole, one JSON object a line.")
+@json_option
 @click.option("--output", is_flag=True, help="Print the end of what the command printed, instead of entries.")
 @click.option("--raw", is_flag=True, help="With --output: the bytes as they were; not to a terminal.")
 def command(session: str, *, follow: bool, as_json: bool, output: bool, raw: bool) -> None:
@@ -41,8 +40,14 @@ def command(session: str, *, follow: bool, as_json: bool, output: bool, raw: boo
 
     With --output, the last 4 to 8 MiB that the command printed on its pipes or its terminal (of a flood above
     4 MiB a second the last one or two); what goes to /dev/null, and what joined commands print, is not kept.
-    Each line is escaped, so that it cannot steer your terminal.
-    """
+    Each line is escaped, so that it cannot steer your terminal. With --json each entry is one line of JSON.
+
+    \b
+    Exit code:
+      0    all of it is printed
+      2    no such session, or the command line is wrong
+      125  the record cannot be read
+    """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     if output and (follow or as_json):
         raise click.UsageError("--output goes with neither --follow nor --json.")
     if raw and not output:
@@ -59,7 +64,7 @@ def _show(line: Line, *, as_json: bool) -> None:
     entry, fault = (None, "too long") if line.raw is None else parse(line.raw)
     if as_json:
         found = {"line": line.number, "fault": fault} if entry is None else entry._asdict()
-        click.echo(json.dumps(found, sort_keys=True))
+        show_json(found)
     elif entry is None:
         show(f"line {line.number} is no entry: {fault}")
     else:
@@ -108,8 +113,8 @@ def _show_output(folder: str, *, raw: bool) -> None:
         )
     pieces = [_content(os.path.join(folder, name)) for name in (kept.OLD, kept.NAME)]
     if pieces == [None, None]:
-        hint = "it printed nothing, or to /dev/null; `jail logs` without --output shows its entries"
-        raise JailError("no output of this session is kept", where=folder, hint=hint)
+        say("no output of this session is kept: it printed nothing, or to /dev/null")
+        return
     whole = b"".join(piece for piece in pieces if piece)
     if raw:
         sys.stdout.buffer.write(whole)

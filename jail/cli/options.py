@@ -22,6 +22,8 @@ class Option(NamedTuple):
         return "--" + self.name.replace("_", "-")
 
 
+JSON: Final = "Print JSON instead."
+"""The help of --json, whichever command has it."""
 OPTIONS: Final = (
     Option(
         "policy",
@@ -36,5 +38,5 @@ OPTIONS: Final = (
     Option("timeout", "TIME", "End the command after TIME: 90s, 45m, 12h; 0 is no limit."),
     Option("gpu", "", "Give the GPUs of this host."),
     Option("status_file", "FILE", "Write how it ended to FILE, as JSON.", ("run", "shell")),
-    Option("json", "", "Print JSON.", ("plan", "policy show")),
+    Option("json", "", JSON, ("plan", "policy show")),
 )

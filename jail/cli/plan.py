@@ -1,13 +1,12 @@
 """`jail plan`: print what `jail run` would do, and do nothing."""
 
-import json
 import os
 from typing import Any
 
 import click
 
 from jail.cli.build import options_of
-from jail.cli.show import show
+from jail.cli.show import show, show_json
 from jail.errors import EXIT_CANNOT_ISOLATE
 from jail.launch.start import Options, prepare, refused
 from jail.plan import text
@@ -25,14 +24,13 @@ def command(context: click.Context, /, command: tuple[str, ...], **values: Any) 
     \b
     Exit code:
       0   the run would be started
+      2   the command line or the policy is wrong
       78  it would be refused: a wall is missing that the policy does not do without
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     options = Options(**values)
     prepared = prepare(options, command, os.environ)
     if options.json:
-        click.echo(
-            json.dumps(text.values(prepared.plan, prepared.policy.accept), ensure_ascii=True, sort_keys=True)
-        )
+        show_json(text.values(prepared.plan, prepared.policy.accept))
     else:
         for line in text.lines(prepared.plan, prepared.policy.accept):
             show(line)

@@ -10,13 +10,15 @@ from typing import Any
 import click
 
 from jail.cli.build import options_of
-from jail.cli.show import show
+from jail.cli.show import json_option, show, show_json
 from jail.launch import places, survey
 from jail.launch.start import Options, with_options
 from jail.policy import sources
+from jail.policy.check import PolicyFaults
 from jail.policy.compose import compose
 from jail.policy.schema import schema as json_schema
 from jail.policy.sources import Given
+from jail.policy.value import Policy
 
 _ORDER = """
     \b
@@ -55,7 +57,7 @@ def show_command(**values: Any) -> None:
     made = compose(_given(options.policy, caller))
     policy = with_options(made.policy, options, caller)
     if options.json:
-        click.echo(json.dumps(text.values(made, policy), sort_keys=True))
+        show_json(text.values(made, policy))
         return
     for line in text.lines(made, policy):
         show(line)
@@ -66,7 +68,11 @@ def show_command(**values: Any) -> None:
 @click.option("--user", "as_user", is_flag=True, help="FILE is one's own policy.toml, wherever it lies.")
 @click.option("--project", "as_project", is_flag=True, help="FILE is a project's file, wherever it lies.")
 @click.option("--policy", metavar="NAME|FILE", help="Judge a project's file against this.")
-def check(file: str, policy: str | None, *, as_user: bool, as_project: bool) -> None:
+@json_option
+@click.pass_context
+def check(
+    context: click.Context, file: str, policy: str | None, *, as_user: bool, as_project: bool, as_json: bool
+) -> None:
     """Say what is wrong with FILE, all of it.
 
     A file named .jail.toml is judged as a project's, against the policy that you have; your own policy.toml
@@ -75,7 +81,7 @@ def check(file: str, policy: str | None, *, as_user: bool, as_project: bool) -> 
     \b
     Exit code:
       0  it can be used
-      2  it cannot; every fault is on standard error
+      2  it cannot; every fault is on standard error, or in the JSON
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     if as_user and as_project:
         raise click.UsageError("--user and --project exclude each other")
@@ -95,12 +101,22 @@ def check(file: str, policy: str | None, *, as_user: bool, as_project: bool) -> 
         given = Given("", None, text, None, caller.home, "")
     else:
         given = Given("", text, None, None, caller.home, "")
-    made = compose(given)
+    try:
+        made = compose(given)
+    except PolicyFaults as error:
+        if not as_json:
+            raise
+        show_json({"file": file, "level": None, "faults": [fault._asdict() for fault in error.faults]})
+        context.exit(error.code)
+    if as_json:
+        show_json({"file": file, "level": made.level or None, "faults": []})
+        return
     show(f"{file}: can be used" + (f", on the level {made.level}" if made.level else ""))
 
 
 @command.command(name="list")
-def list_command() -> None:
+@json_option
+def list_command(*, as_json: bool) -> None:
     """List the shipped levels and parts; `*` is the default.
 
     The default is the level of a run without --policy: `base` of your own file, else overnight.
@@ -108,11 +124,20 @@ def list_command() -> None:
     caller = survey.caller_from(os.environ, "")
     own = places.own(os.environ, caller.home).user_policy
     default = compose(sources.gather(None, caller.home, own)).level
-    for name in sources.shipped_names():
-        found = compose(Given(name, None, None, None, caller.home, "")).policy
-        show(f"{'*' if name == default else ' '} {name:12}  {found.description}")
+    levels = [(name, _level(name, caller.home).description) for name in sources.shipped_names()]
+    parts = sources.shipped_names("parts")
+    if as_json:
+        found = [{"name": name, "description": said, "default": name == default} for name, said in levels]
+        show_json({"levels": found, "parts": list(parts)})
+        return
+    for name, said in levels:
+        show(f"{'*' if name == default else ' '} {name:12}  {said}")
     show("")
-    show(f"parts: {', '.join(sources.shipped_names('parts'))}")
+    show(f"parts: {', '.join(parts)}")
+
+
+def _level(name: str, home: str) -> Policy:
+    return compose(Given(name, None, None, None, home, "")).policy
 
 
 @command.command(name="schema")

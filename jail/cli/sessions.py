@@ -4,14 +4,13 @@ Rule: a list to look at, fast however long the ledgers are; it reads the first a
 proves nothing.
 """
 
-import json
 import os
 import time
 from typing import Any, Final
 
 import click
 
-from jail.cli.show import moment, show
+from jail.cli.show import json_option, moment, show, show_json
 from jail.errors import printable
 from jail.launch import reach, usage
 from jail.ledger import place
@@ -26,7 +25,7 @@ _TITLES: Final = ("SESSION", "STARTED (UTC)", "AGE", "STATE", "CPU", "MEMORY", "
 
 
 @click.command(name="sessions")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead.")
+@json_option
 def command(*, as_json: bool) -> None:
     """List the sessions of this user, newest first.
 
@@ -37,14 +36,20 @@ def command(*, as_json: bool) -> None:
     so far, and the memory that is theirs alone plus their part of what they share (PSS). Those of one that
     has ended are of what ran inside: all its processor time, and the most memory of its largest process, or
     of all together where it had a control group.
-    """
+
+    \b
+    Exit code:
+      0    the list is printed, also when it is empty
+      2    the command line is wrong
+      125  the folder of sessions cannot be used
+    """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     state = reach.state_of(os.environ)
     names = place.listing(state)
     found = [row(os.path.join(state, place.SESSIONS, name)) for name in names]
     kept = set(names)
     gone = [row_of_gone(*pair) for pair in sessions_named(state).items() if pair[0] not in kept]
     if as_json:
-        click.echo(json.dumps([*found, *reversed(gone)], sort_keys=True))
+        show_json([*found, *reversed(gone)])
         return
     for line in [*as_lines(found, time.time()), *_about_gone(gone)] or [_NONE]:
         show(line)

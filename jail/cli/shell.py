@@ -19,7 +19,10 @@ def command(context: click.Context, /, arguments: tuple[str, ...], **values: Any
 
     \b
     The prompt begins with `(jail)`; your own settings of the shell are not there.
-    ARGUMENTS go to the shell. The options and exit codes are those of `jail run`.
+    ARGUMENTS go to the shell. The options are those of `jail run`.
+
+    \b
+    Exit code: the shell's own, or as of `jail run`: 2, 78, 124 to 127, 137, 128+n
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     options = Options(**values)
     words, prompt = shell.choose(os.environ, arguments)

@@ -4,12 +4,14 @@ Rule: what is shown may hold anything that a program inside has said; it is esca
 no command can forget it (case C6). A terminal that cannot show a character gets an escape, never a traceback.
 """
 
+import json
 import os
 import sys
 import time
 
 import click
 
+from jail.cli.options import JSON
 from jail.errors import printable
 
 
@@ -20,6 +22,15 @@ def show(text: str, word: str = "", colour: str = "") -> None:
     if word and colour and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         shown = shown.replace(word, click.style(word, fg=colour), 1)
     click.echo(shown)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help=JSON)
+"""--json of a command that is not in the table of options."""
+
+
+def show_json(value: object) -> None:
+    """Print one JSON text: an object, or an array where there may be none or many; each on one line."""
+    click.echo(json.dumps(value, sort_keys=True))
 
 
 def moment(seconds: float) -> str:

@@ -1,12 +1,13 @@
 """`jail stop`: end sessions that run."""
 
 import os
+from typing import NamedTuple
 
 import click
 
-from jail.cli.show import show
+from jail.cli.show import json_option, show, show_json
 from jail.cli.units import seconds
-from jail.errors import JailError, report
+from jail.errors import EXIT_JAIL, JailError, report
 from jail.launch import reach, stop, wire
 
 HOW = {
@@ -22,8 +23,9 @@ HOW = {
 @click.option(
     "--grace", default="10s", metavar="TIME", help="From SIGTERM to SIGKILL: 90s, 5m. Default: 10s."
 )
+@json_option
 @click.pass_context
-def command(context: click.Context, session: str | None, grace: str, *, every: bool) -> None:
+def command(context: click.Context, session: str | None, grace: str, *, every: bool, as_json: bool) -> None:
     """End SESSION: SIGTERM for its command, and SIGKILL for all of it when TIME is over.
 
     SESSION is an id or the beginning of one, `last`, or `-` for the newest session that runs. It returns when
@@ -43,15 +45,30 @@ def command(context: click.Context, session: str | None, grace: str, *, every: b
         folders = reach.running_sessions(state)
     else:
         folders = [reach.session_named(state, session, running=True)]
-    if not folders:
+    if not folders and not as_json:
         show("no session is running")
-    failed = 0
+    rows = []
     for folder in folders:
-        try:
-            found = stop.stop(folder, wait)
-        except JailError as error:
-            report(error)
-            failed = error.code
-            continue
-        show(f"{found.session}  {HOW[found.how]}")
-    context.exit(failed)
+        found = _stop(folder, wait)
+        rows.append(found)
+        if found.how and not as_json:
+            show(f"{found.session}  {HOW[found.how]}")
+    if as_json:
+        show_json([each._asdict() for each in rows])
+    context.exit(EXIT_JAIL if any(each.problem for each in rows) else 0)
+
+
+class _Row(NamedTuple):
+    """A session, how it was ended (a key of HOW), and what kept it from being ended."""
+
+    session: str
+    how: str | None
+    problem: str | None
+
+
+def _stop(folder: str, grace: float) -> _Row:
+    try:
+        return _Row(*stop.stop(folder, grace), None)
+    except JailError as error:
+        report(error)
+        return _Row(os.path.basename(folder), None, error.message)

@@ -3,13 +3,12 @@
 Rule: the first word of the first line is the answer, and the exit code says the same.
 """
 
-import json
 import os
 from typing import Any, Final
 
 import click
 
-from jail.cli.show import moment, show
+from jail.cli.show import json_option, moment, show, show_json
 from jail.errors import JailError
 from jail.launch import reach
 from jail.ledger import place
@@ -27,7 +26,7 @@ _HEADLINES: Final = {
 
 @click.command(name="verify")
 @click.argument("what", metavar="SESSION|PATH")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@json_option
 @click.pass_context
 def command(context: click.Context, what: str, *, as_json: bool) -> None:
     """Check that a session's ledger is whole and unchanged.
@@ -50,7 +49,7 @@ def command(context: click.Context, what: str, *, as_json: bool) -> None:
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     result = verify(_resolve(what))
     if as_json:
-        click.echo(json.dumps(as_object(result), sort_keys=True))
+        show_json(as_object(result))
     else:
         for line in as_lines(result):
             show(line)

@@ -55,6 +55,30 @@ def test_list_names_every_level_and_part_and_marks_the_default(person: Person) -
     assert [line.split()[1] for line in person.is_told("list").splitlines() if line.startswith("*")] == ["ci"]
 
 
+def test_list_and_check_as_json(person: Person) -> None:
+    found = json.loads(person.is_told("list", "--json"))
+    assert [each["name"] for each in found["levels"]] == LEVELS
+    assert [each["name"] for each in found["levels"] if each["default"]] == ["overnight"]
+    assert all(each["description"] for each in found["levels"])
+    assert found["parts"] == PARTS
+    file = person.workspace / "file.toml"
+    file.write_text("nonsense = 1\n", encoding="utf-8")
+    done = person.asks("check", "--json", file)
+    assert done.exit_code == 2
+    said = json.loads(done.output)
+    assert (said["file"], said["level"], [each["key"] for each in said["faults"]][:1]) == (
+        str(file),
+        None,
+        person.is_refused("check", file)[:1],
+    )
+    file.write_text('name = "mine"\nbase = "ci"\n', encoding="utf-8")
+    assert json.loads(person.is_told("check", "--json", file)) == {
+        "file": str(file),
+        "level": "ci",
+        "faults": [],
+    }
+
+
 def test_show_is_the_policy_of_a_run_here(person: Person) -> None:
     person.user.write_text('base = "supervised"\n[limits]\ntmp = "3 GiB"\n', encoding="utf-8")
     person.project.write_text("[limits]\nprocesses = 99\n", encoding="utf-8")

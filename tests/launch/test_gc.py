@@ -1,6 +1,7 @@
 """`jail gc`: leftovers of crashes go, old sessions go when asked, what runs stays, and nothing leads it astray."""
 
 import fcntl
+import json
 import os
 import random
 import time
@@ -221,11 +222,16 @@ def test_on_a_full_disk_the_index_is_told_when_there_is_room_again(
     assert sessions_named(state)[old.name] > 0.0
 
 
+def apart(installed: Installed, folder: Path) -> Jail:
+    """A jail whose caches are its own: those of other tests look unused from here, and would go."""
+    jail = new_jail(installed, folder)
+    return jail._replace(environment={**jail.environment, "XDG_CACHE_HOME": f"{folder}-cache"})
+
+
 def test_artefacts_of_other_versions_go_from_the_cache(installed: Installed, tmp_path: Path) -> None:
-    jail = new_jail(installed, tmp_path / "cached")
-    jail = jail._replace(environment={**jail.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    jail = apart(installed, tmp_path / "cached")
     assert jail.run("true").returncode == 0
-    cache = tmp_path / "cache" / "jail"
+    cache = tmp_path / "cached-cache" / "jail"
     kept = set(os.listdir(cache))
     (cache / "other").write_bytes((cache / "filters").read_bytes())
     (cache / ".filters.17.abcdef12").write_bytes(b"half")
@@ -241,12 +247,17 @@ def test_artefacts_of_other_versions_go_from_the_cache(installed: Installed, tmp
 
 
 def test_the_command_says_what_it_removed(installed: Installed, tmp_path: Path) -> None:
-    jail = new_jail(installed, tmp_path / "said")
+    jail = apart(installed, tmp_path / "said")
     assert jail.call("gc").stdout == "nothing to remove\n"
+    assert jail.call("gc", "--json").stdout == "[]\n"
     assert jail.run("true").returncode == 0
     with session(jail) as running:
         done = jail.call("gc", "--older-than", "0", "--dry-run")
-        assert "1 would go" in done.stdout
+        assert done.stdout.splitlines()[-1].startswith("1 would go,"), done.stdout
+        done = jail.call("gc", "--older-than", "0", "--dry-run", "--json")
+        (found,) = json.loads(done.stdout)
+        assert (found["what"][:7], found["problem"], found["removed"]) == ("session", None, False)
+        assert found["bytes"] > 0
         done = jail.call("gc", "--older-than", "0", "--keep", "0")
         assert (done.returncode, done.stdout.splitlines()[-1][:10]) == (0, "1 removed,")
         assert [folder.name for folder in jail.sessions()] == [running.id]
@@ -260,7 +271,7 @@ def test_the_command_says_what_it_removed(installed: Installed, tmp_path: Path) 
 def test_e15_after_kill_9_at_a_random_point_nothing_is_left(
     installed: Installed, tmp_path: Path, seed: int
 ) -> None:
-    jail = new_jail(installed, tmp_path / "killed")
+    jail = apart(installed, tmp_path / "killed")
     mark = f"e15-{os.getpid()}-{seed}"
     before = look(jail)
     process = jail.popen("sh", "-c", "sleep 60; :", mark)
@@ -285,7 +296,7 @@ def _make_old(jail: Jail) -> None:
 
 
 def test_a_crashed_session_that_is_kept_loses_its_socket(installed: Installed, tmp_path: Path) -> None:
-    with session(new_jail(installed, tmp_path / "crashed")) as found:
+    with session(apart(installed, tmp_path / "crashed")) as found:
         found.running.process.kill()
         found.running.wait()
         assert found.path.exists()

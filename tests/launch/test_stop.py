@@ -1,24 +1,34 @@
 """`jail stop`: SIGTERM, then SIGKILL; whoever does not answer is stopped all the same, and nobody else is."""
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from jail.cli.stop import command
 from jail.launch import reach
 from support.answers import new_jail
 from support.installed import Installed
 from support.jails import PATIENCE, Jail, survivors
 from support.joining import Session, session
+from support.ledgers import state_in, write
 from support.running import until
 
 
 @pytest.fixture
 def fresh(installed: Installed, tmp_path: Path) -> Jail:
     return new_jail(installed, tmp_path / "stop")
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return state_in(tmp_path)
 
 
 def stop(found: Session, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -37,6 +47,7 @@ def test_the_command_gets_sigterm_and_may_end_in_its_own_way(fresh: Jail) -> Non
         assert found.running.process.wait(PATIENCE) == 9
         assert found.running.wait() == 9
         assert found.running.output == "bye\n"
+        assert "jail: stopped by `jail stop`; session" in found.running.errors
     assert found.entries("stopped") == [{"grace_s": 10.0}]
     assert found.entries("end")[0]["exit"] == 9
     assert fresh.call("verify", "last").stdout.startswith("intact")
@@ -90,6 +101,27 @@ def test_all_stops_each_and_none_is_no_failure(fresh: Jail) -> None:
         assert {one.running.wait(), other.running.wait()} == {143}
         done = stop(one, "--all")
         assert (done.returncode, done.stdout) == (0, "no session is running\n")
+        assert stop(one, "--all", "--json").stdout == "[]\n"
+
+
+def test_as_json_each_session_is_an_object_with_how_it_ended(fresh: Jail) -> None:
+    with session(fresh) as found:
+        done = stop(found, "--json", "-")
+        assert json.loads(done.stdout) == [{"session": found.id, "how": "asked", "problem": None}]
+
+
+def test_one_that_cannot_be_ended_is_a_failure_whatever_came_after(
+    state: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows the process that holds these locks: their ledgers name one that does not."""
+    locks = [write(state, end=False, keep_lock=True) for _ in range(2)]
+    done = CliRunner().invoke(command, ["--all", "--grace", "0", "--json"], catch_exceptions=False)
+    for _, lock in locks:
+        os.close(lock)
+    assert done.exit_code == 125
+    rows = json.loads(done.stdout)
+    assert {row["session"] for row in rows} == {folder.name for folder, _ in locks}
+    assert all(row["how"] is None and "does not answer" in row["problem"] for row in rows)
 
 
 def test_a_pid_that_was_given_out_again_is_not_taken_for_the_supervisor(fresh: Jail) -> None:
