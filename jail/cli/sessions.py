@@ -44,10 +44,11 @@ def command(*, as_json: bool) -> None:
       125  the folder of sessions cannot be used
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     state = reach.state_of(os.environ)
+    named = sessions_named(state)  # first: what starts meanwhile is not missing
     names = place.listing(state)
     found = [row(os.path.join(state, place.SESSIONS, name)) for name in names]
     kept = set(names)
-    gone = [row_of_gone(*pair) for pair in sessions_named(state).items() if pair[0] not in kept]
+    gone = [row_of_gone(*pair) for pair in named.items() if pair[0] not in kept]
     if as_json:
         show_json([*found, *reversed(gone)])
         return
