@@ -160,8 +160,13 @@ def _grouped(prepared: Prepared, session: Session) -> tuple[Prepared, str]:
 
 
 def _show_losses(prepared: Prepared) -> None:
-    """One line for what this host lacks; unbounded memory is the same on every host, and README says so."""
-    names = [loss.name for loss in prepared.plan.losses if loss.name != "limits-memory"]
+    """One line for what this host lacks, by the names that `accept.losses` has.
+
+    That jail watches memory itself is the everyday state of a login by ssh: a person at a terminal is told,
+    what a script captures stays the command's own. The ledger has it always.
+    """
+    person = os.isatty(2)
+    names = [loss.name for loss in prepared.plan.losses if person or loss.name != WATCHED]
     if names:
         say(f"without {', '.join(names)}, which policy {prepared.policy.name} accepts: see `jail plan`")
 
@@ -182,6 +187,7 @@ def _of_error(error: BaseException) -> Outcome:
     return Outcome(error.code, reason, 0, error.message)
 
 
+WATCHED: Final = "limits-memory"
 SHOWN: Final = 5
 """Paths named in one line; the ledger has them all."""
 

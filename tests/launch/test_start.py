@@ -9,6 +9,7 @@ from jail.launch import places, start
 from jail.launch.survey import Caller
 from jail.ledger.place import Session
 from jail.plan.build import build
+from jail.plan.steps import Loss
 from jail.policy.flags import CHANGES
 from support.hosts import FACTS, POLICY
 
@@ -17,6 +18,32 @@ def prepared(group: str, *, accept: tuple[str, ...]) -> start.Prepared:
     policy = POLICY._replace(accept=accept)
     plan = build(policy, FACTS._replace(cgroup=group, no_cgroup=""), ("true",))
     return start.Prepared(policy, plan, places.Own("", "", ""), {}, ())
+
+
+@pytest.mark.parametrize(
+    ("losses", "person", "said"),
+    [
+        ((), True, ""),
+        (("limits-memory",), True, "without limits-memory, which policy"),
+        (("limits-memory",), False, ""),
+        (("limits-memory", "landlock"), False, "without landlock, which policy"),
+        (("limits-memory", "landlock"), True, "without limits-memory, landlock, which policy"),
+    ],
+)
+def test_losses_are_named_and_what_jail_watches_itself_to_a_person_alone(
+    losses: tuple[str, ...],
+    person: bool,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = prepared("", accept=losses)
+    plan = given.plan._replace(losses=tuple(Loss(name, "lost", "mend") for name in losses))
+    monkeypatch.setattr(start.os, "isatty", lambda fd: person and fd == 2)
+    start._show_losses(given._replace(plan=plan))
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert bool(shown) == bool(said)
 
 
 SESSION = Session("20260101-000000-abcdefgh", "/nowhere", -1)
