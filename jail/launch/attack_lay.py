@@ -17,10 +17,9 @@ from functools import partial
 from typing import Any, Final
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
-from jail.kernel import libc
-from jail.kernel.syscalls import number
+from jail.kernel import libc, privileges
 from jail.launch import doctor_tries, places, survey
-from jail.launch.attacks import asking
+from jail.launch.attacks import asking, words
 
 CANARY: Final = "canary"
 HOST_SOCKET: Final = "host.sock"
@@ -36,7 +35,6 @@ GIT: Final = {
 }
 """The least that git takes for a repository (gitrepository-layout(5))."""
 PROJECT_POLICY: Final = ".jail.toml"
-_PR_SET_PDEATHSIG: Final = 1
 _IPC_CREATE: Final = 0o3000  # IPC_CREAT | IPC_EXCL of <linux/ipc.h>
 _IPC_RMID: Final = 0
 
@@ -250,22 +248,22 @@ def _bind(end: socket.socket, name: str, address: object, connect: socket.socket
 def _shared_memory(ground: Ground, stack: ExitStack) -> None:
     """A segment, a queue and a file in memory, as far as this host has them; each is opened once."""
     key = int(secrets.token_hex(3), 16) + 1
-    table = {"x86_64": (29, 31, 240, 241), "aarch64": (194, 195, 180, 181)}[os.uname().machine]
-    get, control, open_queue, unlink_queue = table
+    number_of = partial(words.number, {"calls": {}})
     ground.truths.update(shm=0, mq="", shm_file="")
     with suppress(libc.KernelError):
-        segment = libc.syscall("shmget", get, key, 4096, _IPC_CREATE | 0o666)
-        stack.callback(libc.syscall, "shmctl", control, segment, _IPC_RMID, None)
+        segment = libc.syscall("shmget", number_of("shmget"), key, 4096, _IPC_CREATE | 0o666)
+        stack.callback(libc.syscall, "shmctl", number_of("shmctl"), segment, _IPC_RMID, None)
         ground.truths["shm"] = key
     with suppress(libc.KernelError):
         name = ground.mark.encode()
         before = os.umask(0)
         try:
-            queue = libc.syscall("mq_open", open_queue, name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666, None)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            queue = libc.syscall("mq_open", number_of("mq_open"), name, flags, 0o666, None)
         finally:
             os.umask(before)
         os.close(queue)
-        stack.callback(libc.syscall, "mq_unlink", unlink_queue, name)
+        stack.callback(libc.syscall, "mq_unlink", number_of("mq_unlink"), name)
         ground.truths["mq"] = ground.mark
     with suppress(OSError):
         path = f"/dev/shm/{ground.mark}"  # noqa: S108 - a random name of ours
@@ -278,10 +276,11 @@ def _shared_memory(ground: Ground, stack: ExitStack) -> None:
 def _target(uid: int, gid: int) -> Iterator[int]:
     """A process of the command's uid that does nothing, in a session of its own: no signal may reach it."""
     ready, done = os.pipe2(os.O_CLOEXEC)
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            _be_target(uid, gid)
+            _be_target(uid, gid, parent)
             os.write(done, b"r")
             while True:
                 signal.pause()
@@ -302,12 +301,10 @@ def _target(uid: int, gid: int) -> Iterator[int]:
             os.waitpid(pid, 0)
 
 
-def _be_target(uid: int, gid: int) -> None:
+def _be_target(uid: int, gid: int, parent: int) -> None:
     for each in ENDING:
         signal.signal(each, signal.SIG_DFL)
     os.setsid()
     if os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-    libc.syscall("prctl(PR_SET_PDEATHSIG)", number("prctl"), _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        privileges.become(uid, gid)
+    privileges.die_with_parent(parent)

@@ -3,7 +3,7 @@
 Rule: what can be tried is tried, as the uid that the command would have, with the functions that a run uses;
 a version number never stands for a try. A try changes nothing that outlives its process, and a child that
 does not answer is killed. Every module is imported here, before any fork; not `jail.kernel.privileges`, as
-python-prctl is one of the things that may be missing.
+python-prctl may be missing: the calls of prctl(2) that a try needs are here by number.
 """
 
 import _socket

@@ -1,6 +1,7 @@
 """How attacks are judged and told, and that what an attack does to its own process is never taken for a wall."""
 
 import ast
+import ctypes
 import os
 import signal
 import sys
@@ -122,6 +123,17 @@ def test_a_call_that_this_machine_does_not_have_is_not_made() -> None:
     ]
     with pytest.raises(UntriedError):
         words.number(truths, "open")
+
+
+@pytest.mark.parametrize(("arch", "column"), [("x86_64", 0), ("aarch64", 1)])
+def test_the_numbers_that_attacks_add_are_those_of_libseccomp(arch: str, column: int) -> None:
+    library = ctypes.CDLL("libseccomp.so.2")
+    token = library.seccomp_arch_resolve_name(arch.encode())
+    assert token
+    theirs = {
+        name: library.seccomp_syscall_resolve_name_arch(token, name.encode()) for name in words.MORE_CALLS
+    }
+    assert theirs == {name: numbers[column] for name, numbers in words.MORE_CALLS.items()}
 
 
 def test_the_modules_that_are_sent_are_all_and_stand_alone() -> None:

@@ -52,6 +52,7 @@ MORE_CALLS: Final = {
     "capset": (126, 91),
     "getpid": (39, 172),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
     "process_vm_readv": (310, 270),
     "ptrace": (101, 117),
     "shmctl": (31, 195),
