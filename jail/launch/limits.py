@@ -1,12 +1,15 @@
-"""The limits that end a run: time, output, what the session keeps, and memory as a whole.
+"""The limits that end a run: time, output, what the session keeps, memory as a whole, the host's open files.
 
 Rule: one part of the supervisor's loop: it says when it wants to be asked (`timeout`), and `check` says
-whether the run is over. Of the limits of a plan, the kernel keeps those on files in memory, processes and
-open files at each use, so a program meets them as an errno and may go on; those here end the run:
+whether the run is over. Of the limits of a plan, the kernel keeps those on files in memory, processes and the
+open files of each process at each use, so a program meets them as an errno and may go on; those here end the
+run:
 
     time, output, held    SIGTERM to the command, then GRACE seconds, then everything inside is killed
     memory                a control group: the kernel kills all in it at once, the supervisor is outside of it
                           none: jail.launch.watch looks, about once a second, and everything inside is killed
+    open files            of the whole host: a look about once a second, where the run can take more than a
+                          quarter of them; half are gone, and everything inside is killed
 
 Time is CLOCK_MONOTONIC: a laptop that sleeps does not use up the night (clock_gettime(2)).
 """
@@ -96,7 +99,7 @@ class Limits:
                 raise JailError(
                     f"the walls were not built within {SETUP_LIMIT:.0f} s",
                     where="launch",
-                    hint="a file system that does not answer? look at the folders of `jail plan`",
+                    hint="look for a file system that does not answer among the folders of `jail plan`",
                 )
             return None
         if self.hit is not None and over:
