@@ -2,9 +2,12 @@
 
 import gc
 import os
-import sys
 
-from jail.errors import EXIT_JAIL, EXIT_USAGE, JailError, printable, report
+from jail.errors import EXIT_JAIL, EXIT_USAGE, JailError, report
+from jail.light import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import click
 
 _KEYBOARD_INTERRUPT = 130
 
@@ -63,10 +66,38 @@ def _with_click(arguments: list[str]) -> int:
         error.show()
         return EXIT_USAGE
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context is not None else "jail"
-        sys.stderr.write(printable(f"jail: {error.format_message()}") + f"\njail:   to do: {where} --help\n")
+        report(_of_click(error, arguments))
         return EXIT_USAGE
     except click.Abort:
         return _KEYBOARD_INTERRUPT
     return result if isinstance(result, int) else 0
+
+
+def _of_click(error: "click.ClickException", arguments: list[str]) -> JailError:
+    """A fault of the command line in the form of all others: click has sentences, a capital and no place."""
+    from jail.cli.table import COMMANDS
+
+    context = getattr(error, "ctx", None)
+    command = " ".join(["jail", *(name for name in arguments[:1] if name in COMMANDS)])
+    command = command if context is None else context.command_path
+    where = f"the command line of `{command}`"
+    known = sorted(getattr(error, "possibilities", None) or ())[:SHOWN]
+    parameter = getattr(error, "param", None)
+    if known or (parameter is not None and error.message):
+        message = error.message
+    else:  # what is missing has no message but click's sentence, with choices on lines of their own
+        message = error.format_message().partition(". Choose from")[0]
+    if parameter is not None:
+        named = parameter.param_type_name == "option"
+        where += f", {parameter.opts[0] if named else parameter.make_metavar(context)}"
+    near = f"write {' or '.join(known)}, or " if known else ""
+    return JailError(
+        f"{message[:1].lower()}{message[1:]}".removesuffix("."),
+        where=where,
+        hint=f"{near}see `{command} --help`",
+        code=EXIT_USAGE,
+    )
+
+
+SHOWN: Final = 3
+"""Names like the one that was typed that an error offers."""

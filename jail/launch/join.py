@@ -11,7 +11,7 @@ import os
 import select
 import time
 
-from jail.errors import EXIT_JAIL, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SIGNAL_BASE, JailError, say
+from jail.errors import EXIT_JAIL, EXIT_SIGNAL_BASE, JailError, report, say
 from jail.launch import init, outcome, reach, relay, wire
 from jail.launch.channel import Channel
 from jail.light import TYPE_CHECKING, Final, signal
@@ -167,10 +167,11 @@ class _Client:
 
     def _exited(self, values: tuple[object, ...]) -> None:
         if len(values) > 1:
-            number, missing = values[1:]
-            where = " inside the jail" if missing else ""
-            say(f"{self._command[0]}: {os.strerror(int(str(number)))}{where}")
-            self._code = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
+            from jail.launch.unexecuted import not_executed
+
+            error = not_executed(self._command[0], int(str(values[1])), os.environ)
+            report(error)
+            self._code = error.code
             return
         self._status = outcome.of_status(int(str(values[0])), 0.0, 0)
         self._code = self._status.code

@@ -48,7 +48,7 @@ def stop(folder: str, grace: float) -> Stopped:
             raise JailError(
                 "the session does not answer, and the process that holds its lock is not known",
                 where=os.path.join(folder, place.LOCK),
-                hint="it starts at this moment? try again; `fuser` on that file names the process",
+                hint="try again, as it may be starting; `fuser` on that file names the process",
             )
         for number in (signal.SIGTERM, signal.SIGCONT):
             supervisor.signal(number)
@@ -60,7 +60,7 @@ def stop(folder: str, grace: float) -> Stopped:
             raise JailError(
                 f"the session is still there {KILL_WAIT:.0f} s after SIGKILL",
                 where=f"process {supervisor.pid}",
-                hint="a file system that does not answer holds it: look at `cat /proc/PID/stack`",
+                hint=f"a file system that does not answer holds it: see /proc/{supervisor.pid}/stack as root",
             )
         return Stopped(name, KILLED)
     finally:

@@ -23,11 +23,9 @@ import time
 from jail.errors import (
     EXIT_CANNOT_ISOLATE,
     EXIT_JAIL,
-    EXIT_NOT_EXECUTABLE,
-    EXIT_NOT_FOUND,
     EXIT_SIGNAL_BASE,
     JailError,
-    say,
+    report,
 )
 from jail.launch import init, joins, keeper, outcome
 from jail.launch.limits import Limits
@@ -208,13 +206,12 @@ class Supervisor:
         self._streams.parts.append(joins.Joins(site, os.path.dirname(record.ledger.path)))
 
     def _not_executed(self, record: "Record", values: _Values, fds: _Fds) -> None:
-        number, missing = values
-        program = self._plan.command[0]
-        self._note = f"{program}: {os.strerror(int(str(number)))}"
-        hint = _where_else(program) if missing else ""
-        say(f"{self._note}{hint}")
-        code = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
-        self._outcome = Outcome(code, outcome.NOT_EXECUTED, 0, self._note)
+        from jail.launch.unexecuted import not_executed
+
+        error = not_executed(self._plan.command[0], int(str(values[0])), os.environ)
+        report(error)
+        self._note = error.message
+        self._outcome = Outcome(error.code, outcome.NOT_EXECUTED, 0, error.message)
 
     def _exited(self, record: "Record", values: _Values, fds: _Fds) -> None:
         status, cpu, peak = values
@@ -305,17 +302,6 @@ class _EnoughError(Exception):
 
 def _enough(number: int, frame: object) -> None:  # noqa: ARG001 - as signal(7) has handlers
     raise _EnoughError
-
-
-def _where_else(program: str) -> str:
-    """A hint for a program that the host has and the jail does not show."""
-    folders = [""] if "/" in program else os.environ.get("PATH", "").split(":")
-    for folder in folders:
-        path = os.path.join(folder, program)
-        if path.startswith("/") and os.access(path, os.X_OK):
-            real = os.path.realpath(path)
-            return f" inside; on the host it is {real}: give its folder with --read {os.path.dirname(real)}"
-    return " inside the jail; `jail plan` shows what is there"
 
 
 def _only_wake(number: int, frame: object) -> None:

@@ -168,7 +168,7 @@ def _read(file: str, flags: int) -> Text | None:
     finally:
         os.close(descriptor)
     if content is None:
-        raise _unfit(file, "is larger than 1 MiB", "name a policy file; is this one?")
+        raise _unfit(file, "is larger than 1 MiB", "name the TOML file of a policy")
     return Text(file, content, _state(found))
 
 

@@ -30,7 +30,7 @@ ENDINGS = {
     "no such program": (
         ("no-such-program",),
         127,
-        "no-such-program: No such file or directory inside the jail",
+        "no-such-program: No such file or directory\njail:   where: inside the jail",
     ),
     "a folder": (("/usr",), 126, "/usr: Permission denied"),
     "an empty name": (("",), 127, "No such file"),
