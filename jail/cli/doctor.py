@@ -1,6 +1,8 @@
 """`jail doctor`: what this host can give, layer by layer, and what to do about the rest."""
 
 import os
+from collections.abc import Iterable
+from typing import Final
 
 import click
 
@@ -46,12 +48,27 @@ def command(context: click.Context, policy: str | None, *, attack: bool, as_json
     if as_json:
         show_json(doctor_text.values(found))
     else:
-        for line in doctor_text.lines(found):
-            show(line)
+        _print(doctor_text.lines(found))
     context.exit(found.code)
 
 
-_COLOURS = {"held": "green", "works": "green", "NOT HELD": "red", "FAILS": "red", "not tried": "yellow"}
+COLOURS: Final = {
+    # the words of doctor_text and of attack_text
+    "ok": "green",
+    "LOST": "yellow",
+    "MISSING": "red",
+    "untried": "yellow",
+    "held": "green",
+    "works": "green",
+    "NOT HELD": "red",
+    "FAILS": "red",
+    "not tried": "yellow",
+}
+
+
+def _print(lines: Iterable[tuple[str, str]]) -> None:
+    for word, line in lines:
+        show(line, word=word, colour=COLOURS.get(word, ""))
 
 
 def _attack(policy: str | None, *, as_json: bool) -> int:
@@ -61,6 +78,5 @@ def _attack(policy: str | None, *, as_json: bool) -> int:
     if as_json:
         show_json(attack_text.values(found))
         return found.code
-    for word, line in attack_text.lines(found):
-        show(line, word=word, colour=_COLOURS.get(word, ""))
+    _print(attack_text.lines(found))
     return found.code

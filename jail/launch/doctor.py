@@ -16,6 +16,7 @@ from jail.launch.doctor_calls import LIBRARIES
 from jail.launch.doctor_facts import LOST, MISSING, Check, Host, Row
 
 REAL_RUN: Final = "a real run"
+LATER: Final = "for a later version of jail: no run of this one needs these"
 
 
 class Report(NamedTuple):
@@ -109,17 +110,11 @@ CHECKS: Final = (
     Check("files", "watches", checks.watches),
     ROOTS_FILES,
     Check("files", "terminal", checks.wall("terminal")),
-    Check("limits", "memory", checks.later("delegation", "jail itself watches it, about once a second")),
-    Check(
-        "for later", "recorder", checks.later("listener", "the record of execs needs it; Linux 5.19 has it")
-    ),
-    Check(
-        "for later",
-        "exit status",
-        checks.later("exit status", "else it is noted as asked; Linux 6.15 has it"),
-    ),
-    Check("for later", "hold", checks.later("overlay", "writes are held by overlayfs on the state folder")),
-    Check("for later", "egress", checks.later("nf_tables", "without it only named ports are caught")),
+    Check("limits", "memory", checks.memory),
+    Check(LATER, "recorder", checks.later("listener", "the record of execs will need it; Linux 5.19 has it")),
+    Check(LATER, "exit status", checks.later("exit status", "the record of execs; Linux 6.15 has it")),
+    Check(LATER, "hold", checks.later("overlay", "writes will be held by overlayfs on the state folder")),
+    Check(LATER, "egress", checks.later("nf_tables", "without it only named ports will be caught")),
     Check("all together", REAL_RUN, checks.real_run),
 )
 """Every check, in the order in which a person mends what is missing."""

@@ -1,4 +1,4 @@
-"""Tries of single calls and libraries: filters, Landlock, terminals, and what later parts of jail need.
+"""Tries of single calls and libraries: filters, Landlock, terminals, and what a later version of jail needs.
 
 Rule: as doctor_tries.py, which runs them; each stands alone, so that one missing call is one row.
 """
@@ -30,6 +30,7 @@ from jail.kernel import (
     syscalls,
 )
 from jail.kernel.syscalls import number
+from jail.launch.doctor_facts import NO_ERRNO, Tried
 from jail.launch.doctor_tries import As
 
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -260,12 +261,18 @@ def _nf_tables(who: As) -> str:
     return "connections can be led to jail's own listener"
 
 
-def _delegated() -> str:
-    """A control group (version 2) for each run, beside or above the one that this process is in."""
-    found = cgroups.delegation()
+def delegated() -> Tried:
+    """A control group (version 2) for each run, beside or above the one that this process is in.
+
+    Changes nothing and asks in this process: what another, of another uid, may do says nothing of a run.
+    """
+    try:
+        found = cgroups.delegation()
+    except OSError as error:
+        return Tried(error.errno or NO_ERRNO, str(error.filename or ""))
     if not found.folder:
-        raise RuntimeError(found.why)
-    return "memory can be bounded as a whole"
+        return Tried(NO_ERRNO, "", found.why)
+    return Tried(0, "", "a control group bounds it as a whole")
 
 
 def library(distribution: str) -> str:
@@ -288,7 +295,6 @@ CALLS: Final[dict[str, Callable[[], str]]] = {
     "inotify": _inotify,
     "listener": _listener,
     "exit status": _exit_status,
-    "delegation": _delegated,
 }
 """What needs no namespace."""
 IN_NAMESPACES: Final[dict[str, Callable[[As], str]]] = {

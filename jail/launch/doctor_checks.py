@@ -1,6 +1,6 @@
 """How the facts are judged: one pure function for each kind of check; doctor.py has the table of them.
 
-Rule: a state is said for a run of today. What only a later part of jail will use is information; what a run
+Rule: a state is said for a run of this version. What only a later one will use is information; what a run
 does without by name of the policy is a loss; everything else that is not there refuses the run.
 """
 
@@ -13,6 +13,7 @@ from jail.launch import doctor_remedies as remedies
 from jail.launch.doctor_calls import LIBRARIES
 from jail.launch.doctor_causes import finding, inside_a_jail
 from jail.launch.doctor_facts import INFO, LOST, MISSING, OK, UNTRIED, Finding, Host, version_of
+from jail.plan.bounds import unbounded
 
 Judge = Callable[[Host], Finding]
 MACHINES: Final = ("x86_64", "aarch64")
@@ -106,15 +107,25 @@ def call(name: str, since: str) -> Judge:
 
 
 def later(name: str, use: str) -> Judge:
-    """What only a later part of jail uses; `use` says for what, or what it does without."""
+    """What only a later version of jail uses; `use` says for what, or what it does without."""
 
     def judge(host: Host) -> Finding:
         tried = host.tries.get(name)
         if tried is None or tried.worked:
             return finding(name, host)
-        return Finding(INFO, f"no: {tried.words()}", use)
+        return Finding(INFO, tried.words(), use)
 
     return judge
+
+
+def memory(host: Host) -> Finding:
+    """Who bounds the memory of everything inside."""
+    tried = host.tries["delegation"]
+    if tried.worked:
+        return Finding(OK, tried.text)
+    loss = unbounded(tried.words())
+    why = "jail watches memory itself, about once a second; the kernel does not bound it"
+    return Finding(LOST, tried.words(), why, (loss.remedy,), loss.name)
 
 
 def landlock_(host: Host) -> Finding:

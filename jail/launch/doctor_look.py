@@ -186,6 +186,7 @@ def _tries(who: As) -> dict[str, Tried]:
     found = {"become": attempt(partial(doctor_tries.become, who), who)}
     able = found["become"].worked
     found |= {name: attempt(work, who if able else None) for name, work in doctor_calls.CALLS.items()}
+    found["delegation"] = doctor_calls.delegated()
     if able:
         found["user"] = attempt(partial(doctor_tries.WALLS["user"], who), who)
     if able and found["user"].worked:

@@ -13,23 +13,24 @@ from jail.launch.doctor_facts import INFO, LOST, MISSING, OK, UNTRIED, VERBATIM,
 
 WIDTH: Final = 100
 """Columns of wrapped text; commands are never wrapped."""
-_SHOWN: Final = {OK: "ok", INFO: "info", LOST: "LOST", MISSING: "MISSING", UNTRIED: "untried"}
-_STATE: Final = max(map(len, _SHOWN.values()))
+SHOWN: Final = {OK: "ok", INFO: "info", LOST: "LOST", MISSING: "MISSING", UNTRIED: "untried"}
+_STATE: Final = max(map(len, SHOWN.values()))
 
 
-def lines(report: Report) -> list[str]:
-    """The whole report."""
+def lines(report: Report) -> list[tuple[str, str]]:
+    """Every line with the word that tells its state, "" for all but the first of a check."""
     name = max(len(row.name) for row in report.rows)
-    shown = _summary(report)
+    shown = [("", line) for line in _summary(report)]
     layer = ""
     told: dict[tuple[str, ...], str] = {}
     for row in report.rows:
         if row.layer != layer:
             layer = row.layer
-            shown += ["", layer]
+            shown += [("", ""), ("", layer)]
         before = told.get(row.remedy, "") if len(row.remedy) > 1 else ""
         told.setdefault(row.remedy, row.name)
-        shown += _row(row._replace(remedy=(f"as for {before} above",)) if before else row, name, report)
+        first, *more = _row(row._replace(remedy=(f"as for {before} above",)) if before else row, name, report)
+        shown += [(SHOWN[row.state], first), *(("", line) for line in more)]
     return shown
 
 
@@ -55,7 +56,7 @@ def _summary(report: Report) -> list[str]:
 
 
 def _row(row: Row, name: int, report: Report) -> list[str]:
-    head = f"  {_SHOWN[row.state]:{_STATE}}  {row.name:{name}}  "
+    head = f"  {SHOWN[row.state]:{_STATE}}  {row.name:{name}}  "
     indent = " " * len(head)
     shown = textwrap.wrap(
         row.found, WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False

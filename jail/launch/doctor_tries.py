@@ -90,6 +90,8 @@ def _answer(fd: int, work: Callable[[], object], who: As | None) -> None:
         found = Tried(error.errno or NO_ERRNO, call, str(error)[:_TEXT])
     except JailError as error:
         found = Tried(NO_ERRNO, "", "; ".join(filter(None, (error.message, error.where)))[:_TEXT])
+    except RuntimeError as error:  # a try's own word: the wall was put up and did not do what it is for
+        found = Tried(NO_ERRNO, "", str(error)[:_TEXT])
     except BaseException as error:  # noqa: BLE001 - the child's one answer: whatever happened is told, and it ends
         found = Tried(NO_ERRNO, "", f"{type(error).__name__}: {error}"[:_TEXT])
     try:

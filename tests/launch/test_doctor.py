@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
+from jail.cli.doctor import COLOURS
 from jail.errors import JailError
+from jail.kernel import cgroups
 from jail.kernel.libc import KernelError
 from jail.launch import doctor, doctor_calls, doctor_look, doctor_remedies, doctor_text, doctor_tries
 from jail.launch.doctor_causes import finding
 from jail.launch.doctor_facts import NO_ERRNO, STATES, VERBATIM, Host, Tried, Whole, version_of
+from jail.plan.bounds import unbounded
 from support.installed import CHECKOUT
 
 GOLDEN = CHECKOUT / "tests" / "golden"
-LIMITS_MEMORY = (
-    "limits-memory",
-    "memory is bounded for files in memory only, not as a whole",
-    "set tmp under [limits] in the policy; run jail in a container or unit with a memory limit",
-)
+LIMITS_MEMORY = unbounded(cgroups.NOT_OURS)
+NO_GROUP = Tried(NO_ERRNO, "", cgroups.NOT_OURS)
 PROBES = (("no capabilities", True, "0 0 0 0 0"), ("new user namespace", True, "EPERM"))
 WORKED = {
     "python-prctl": "1.8.1",
@@ -54,7 +54,7 @@ WORKED = {
     "exit status": "how a process ended is told by the kernel",
     "overlay": "writes can be held beside the real thing",
     "nf_tables": "connections can be led to jail's own listener",
-    "delegation": "memory can be bounded as a whole",
+    "delegation": "a control group bounds it as a whole",
 }
 """What each try says where it works."""
 GOOD = {name: Tried(0, "", text) for name, text in WORKED.items()}
@@ -90,9 +90,8 @@ def failing(tries: Mapping[str, Tried], **facts: Any) -> Host:
     sysctls = {**HEALTHY.sysctls, **facts.pop("sysctls", {})}
     stop = facts.pop("stop", "the walls could not be built: namespaces")
     where = next((tried.words() for tried in tries.values() if not tried.worked), "")
-    whole = Whole(
-        (), (LIMITS_MEMORY,), (stop, where, "run `jail doctor`: it names what this host lacks"), 0.03
-    )
+    losses = () if found["delegation"].worked else (LIMITS_MEMORY,)
+    whole = Whole((), losses, (stop, where, "run `jail doctor`: it names what this host lacks"), 0.03)
     return HEALTHY._replace(**{"tries": found, "sysctls": sysctls, "whole": whole, **facts})
 
 
@@ -115,7 +114,9 @@ OLD_KERNEL = {
 NO_LIBRARY = "libseccomp.so.2: cannot open shared object file: No such file or directory"
 HOSTS = {
     "healthy": HEALTHY,
-    "accepted-loss": HEALTHY._replace(whole=Whole(PROBES, (LIMITS_MEMORY,), None, 0.04)),
+    "accepted-loss": HEALTHY._replace(
+        tries={**GOOD, "delegation": NO_GROUP}, whole=Whole(PROBES, (LIMITS_MEMORY,), None, 0.04)
+    ),
     "ubuntu-24.04-apparmor": failing(
         {"user": Tried(errno.EACCES, "/proc/self/setgroups")},
         sysctls=APPARMOR,
@@ -124,7 +125,7 @@ HOSTS = {
         release="6.8.0-60-generic",
     ),
     "docker": failing(
-        {"user": UNSHARE, "keyring": Tried(errno.EPERM, "keyctl(join)")},
+        {"user": UNSHARE, "keyring": Tried(errno.EPERM, "keyctl(join)"), "delegation": NO_GROUP},
         seccomp=2,
         filters=1,
         around=("Docker", "/.dockerenv"),
@@ -146,7 +147,8 @@ HOSTS = {
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_each_host_reads_as_its_golden_file(name: str) -> None:
-    seen = "\n".join(doctor_text.lines(doctor.report(HOSTS[name], "overnight", ("limits-memory",)))) + "\n"
+    report = doctor.report(HOSTS[name], "overnight", ("limits-memory",))
+    seen = "".join(f"{line}\n" for _, line in doctor_text.lines(report))
     golden = GOLDEN / f"doctor-{name}.txt"
     if os.environ.get("JAIL_GOLDEN") == "write":
         golden.write_text(seen, encoding="utf-8")
@@ -315,7 +317,7 @@ REMEDIES: dict[str, tuple[Host, str, list[str]]] = {
         ["rootfs", "switch_root"],
     ),
     "tunnels in each network namespace": (
-        failing({"net": Tried(NO_ERRNO, "", "RuntimeError: a new network namespace is born with lo, tunl0")}),
+        failing({"net": Tried(NO_ERRNO, "", "a new network namespace is born with lo, tunl0")}),
         "network",
         ["sudo sysctl -w net.core.fb_tunnels_only_for_init_net=1"],
     ),
@@ -431,7 +433,6 @@ def test_each_gap_has_its_exact_remedy_and_refuses_the_run(wrong: str) -> None:
     [
         ({"overlay": Tried(errno.EINVAL, "fsconfig(overlay, create)")}, {}, "hold"),
         ({"nf_tables": Tried(errno.EPROTONOSUPPORT, "")}, {}, "egress"),
-        ({"delegation": Tried(errno.EACCES, "/sys/fs/cgroup/jail-doctor-1")}, {}, "memory"),
         ({"listener": Tried(errno.EINVAL, "seccomp(listener)")}, {}, "recorder"),
         ({"exit status": Tried(errno.ENOTTY, "ioctl(PIDFD_GET_INFO)")}, {}, "exit status"),
         ({"psutil": Tried(NO_ERRNO, "", "ModuleNotFoundError: No module named 'psutil'")}, {}, "psutil"),
@@ -466,6 +467,33 @@ def test_a_loss_refuses_unless_the_policy_accepts_it_by_name(accepted: tuple[str
     assert doctor.report(failing(tries)._replace(whole=HEALTHY.whole), "mine", accepted).code == code
 
 
+@pytest.mark.parametrize(("accepted", "code"), [((), 78), (("limits-memory",), 0)])
+def test_memory_that_no_control_group_bounds_is_one_loss_said_once(
+    accepted: tuple[str, ...], code: int
+) -> None:
+    host = failing({"delegation": NO_GROUP})._replace(whole=Whole(PROBES, (LIMITS_MEMORY,)))
+    report = doctor.report(host, "mine", accepted)
+    (row,) = [row for row in report.rows if row.state == "lost"]
+    assert (row.name, row.found, row.loss) == ("memory", cgroups.NOT_OURS, "limits-memory")
+    assert row.remedy == (LIMITS_MEMORY.remedy,)
+    assert report.code == code
+
+
+def test_what_this_version_does_not_use_stands_under_a_heading_that_says_so() -> None:
+    report = doctor.report(HEALTHY, "overnight", ())
+    later = [row.name for row in report.rows if "no run of this one needs" in row.layer]
+    assert later == ["recorder", "exit status", "hold", "egress"]
+
+
+def test_the_first_line_of_each_check_has_the_word_of_its_state_and_every_word_but_info_a_colour() -> None:
+    for host in HOSTS.values():
+        report = doctor.report(host, "overnight", ("limits-memory",))
+        told = [(word, line) for word, line in doctor_text.lines(report) if word]
+        assert [word for word, _ in told] == [doctor_text.SHOWN[row.state] for row in report.rows]
+        assert [line for word, line in told if not line.startswith(f"  {word} ")] == []
+    assert set(doctor_text.SHOWN.values()) - set(COLOURS) == {"info"}
+
+
 def test_a_loss_of_the_plan_is_a_row_unless_a_check_has_told_it() -> None:
     losses = (("landlock", "absent", "newer kernel"), LIMITS_MEMORY)
     tries = {"landlock": Tried(errno.EOPNOTSUPP, "landlock_create_ruleset(version)")}
@@ -498,7 +526,7 @@ def test_every_check_has_a_state_of_the_list_on_every_host() -> None:
 def test_commands_are_never_wrapped_and_text_fits_the_width() -> None:
     for host in (*HOSTS.values(), *(host for host, _, _ in REMEDIES.values())):
         report = doctor.report(host, "overnight", ())
-        lines = doctor_text.lines(report)
+        lines = [line for _, line in doctor_text.lines(report)]
         commands = [line for row in report.rows for line in row.remedy if line.startswith(VERBATIM)]
         assert [command for command in commands if not any(line.endswith(command) for line in lines)] == []
         prose = [line for line in lines if not any(line.endswith(command) for command in commands)]
@@ -537,6 +565,10 @@ def _odd() -> str:
     raise RuntimeError("odd")
 
 
+def _defect() -> str:
+    raise KeyError("ours")
+
+
 def _killed() -> str:
     os.kill(os.getpid(), signal.SIGSYS)
     return "alive"
@@ -546,7 +578,8 @@ def _killed() -> str:
     ("work", "expected", "words"),
     [
         (lambda: "fine", Tried(0, "", "fine"), "fine"),
-        (_odd, Tried(NO_ERRNO, "", "RuntimeError: odd"), "RuntimeError: odd"),
+        (_odd, Tried(NO_ERRNO, "", "odd"), "odd"),
+        (_defect, Tried(NO_ERRNO, "", "KeyError: 'ours'"), "KeyError: 'ours'"),
         (_jail_error, Tried(NO_ERRNO, "", "no filter; import pyseccomp"), "no filter; import pyseccomp"),
         (_killed, Tried(NO_ERRNO, "", "killed by SIGSYS"), "killed by SIGSYS"),
     ],
