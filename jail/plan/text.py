@@ -67,17 +67,18 @@ def _steps(first: int, group: list[Step]) -> list[str]:
     head = f"{number:>7}  {item.verb:10} "
     options = " ".join(map(_option, item.options))
     tail = ([f"({options})"] if options else []) + ([f"# {item.why}"] if item.why else [])
-    return _wrapped(head, [*map(_target, group), *tail])
+    return _wrapped(head, [word for each in group for word in _target(each)] + tail)
 
 
-def _target(item: Step) -> str:
+def _target(item: Step) -> list[str]:
+    """In parts between which a line may end."""
     if item.verb == "link":
-        return f"{item.target} -> {item.source}"
+        return [f"{item.target} -> {item.source}"]
     if item.verb == "cache":
-        return f"{item.target} <- {item.source}"
+        return [f"{item.target} <-", item.source]
     if item.verb == "file":
-        return f"{item.target} ({size_text(len(item.source.encode('utf-8', 'surrogateescape')))})"
-    return item.target
+        return [f"{item.target} ({size_text(len(item.source.encode('utf-8', 'surrogateescape')))})"]
+    return [item.target]
 
 
 def _by_reason(plan: Plan) -> list[tuple[str, list[str]]]:
@@ -93,10 +94,10 @@ def _paragraph(name: str, words: list[str]) -> list[str]:
 
 
 def _wrapped(head: str, words: list[str]) -> list[str]:
-    """Words behind a head, folded at WIDTH; a word is never broken."""
+    """Words behind a head, folded at WIDTH; a word is never broken, and the first stands behind the head."""
     shown = [head.rstrip() if not words else head]
-    for word in filter(None, words):
-        if len(shown[-1]) + len(word) > WIDTH and shown[-1].strip():
+    for count, word in enumerate(filter(None, words)):
+        if count and len(shown[-1]) + len(word) > WIDTH and shown[-1].strip():
             shown.append(" " * _INDENT)
         shown[-1] += word + " "
     return [line.rstrip() for line in shown]

@@ -67,6 +67,19 @@ def test_every_step_is_printed_and_counted() -> None:
     assert f" {len(plan.steps)} " in shown
 
 
+def test_no_step_stands_without_what_it_is_done_to() -> None:
+    """However long a path is: a line that ends behind the verb reads like a step of nothing."""
+    long = f"/srv/{'long' * 40}"
+    plan = build(made("overnight").policy, FACTS._replace(cache=f"{long}/files"), ("true",))
+    shown = text.lines(plan, ())
+    verbs = {item.verb for item in plan.steps if item.target}
+    assert "cache" in verbs
+    assert [line for line in shown if line[:7].strip()[:1].isdigit() and line[9:].strip() in verbs] == []
+    (at,) = [count for count, line in enumerate(shown) if line.split()[1:2] == ["cache"]]
+    assert shown[at].endswith("/run/jail/cache <-")
+    assert shown[at + 1].split()[0].startswith(long)
+
+
 def test_no_value_of_a_variable_is_printed() -> None:
     plan = build(POLICY._replace(set_values=(("TOKEN", "canary"),)), FACTS, ("true",))
     assert "canary" not in " ".join(text.lines(plan, ()))
