@@ -89,7 +89,7 @@ def _of_click(error: "click.ClickException", arguments: list[str]) -> JailError:
         message = error.format_message().partition(". Choose from")[0]
     if parameter is not None:
         named = parameter.param_type_name == "option"
-        where += f", {parameter.opts[0] if named else parameter.make_metavar(context)}"
+        where += f", {parameter.opts[0] if named else parameter.human_readable_name}"
     near = f"write {' or '.join(known)}, or " if known else ""
     return JailError(
         f"{message[:1].lower()}{message[1:]}".removesuffix("."),
