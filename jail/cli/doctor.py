@@ -33,7 +33,8 @@ def command(context: click.Context, policy: str | None, *, attack: bool, as_json
       untried  could not be tried before something above is mended
 
     With --attack a program inside a real run of the policy, in a workspace made for it, tries to get out in
-    some fifty harmless ways: reads canaries, mounts, signals, connects. Each is held, NOT HELD or not tried.
+    more than fifty harmless ways: reads canaries, mounts, signals, connects. Each is held, NOT HELD or not
+    tried; what must not have changed is then looked at from outside.
 
     \b
     Exit code:

@@ -10,11 +10,11 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from jail.errors import EXIT_SIGNAL_BASE
 from jail.launch import attack_lay, attack_look, attack_run, places, survey
-from jail.launch.attacks.table import ATTACKS
+from jail.launch.attacks.table import ATTACKS, CONTROLS
 from jail.launch.attacks.words import UNTRIED, Attack
 from jail.policy.load import load
 from jail.policy.sources import is_file
@@ -24,6 +24,9 @@ NOT_HELD: Final = "NOT HELD"
 NOT_TRIED: Final = "not tried"
 EXIT_NOT_HELD: Final = 1
 """Of this command alone: some attack was not held."""
+CONTROL: Final = "control"
+ATTACK: Final = "attack"
+LOOK: Final = "look"
 OUTSIDE: Final = "seen from outside, afterwards"
 SHOWN: Final = 3
 """Tries of one attack that are named; the rest are counted."""
@@ -32,14 +35,21 @@ Met = Sequence[Sequence[str]]
 
 
 class Row(NamedTuple):
-    """One attack judged: `state` is one of the three words above, `found` says what was met."""
+    """One attack judged: `state` is one of the three words above, `found` says what was met, `known` where
+    this way was open once.
+    """
 
     wall: str
     name: str
     tries: str
-    case: str
     state: str
     found: str
+    known: str = ""
+
+    @property
+    def kind(self) -> str:
+        """ATTACK; or CONTROL, what must work for the rest to prove anything; or LOOK, from outside."""
+        return {CONTROLS: CONTROL, OUTSIDE: LOOK}.get(self.wall, ATTACK)
 
 
 class Report(NamedTuple):
@@ -49,6 +59,10 @@ class Report(NamedTuple):
     policy: str
     losses: tuple[str, ...] = ()
     interpreter: str = ""
+
+    def kind(self, kind: str) -> Self:
+        """The report with the rows of that kind alone."""
+        return self._replace(rows=tuple(row for row in self.rows if row.kind == kind))
 
     def of(self, state: str) -> tuple[Row, ...]:
         """The rows in that state."""
@@ -82,7 +96,6 @@ def examine(environ: Mapping[str, str], policy: str | None = None, only: Sequenc
                 OUTSIDE,
                 look.name,
                 look.what,
-                look.case,
                 NOT_HELD if look.problem else HELD,
                 look.problem or look.seen,
             )
@@ -93,7 +106,7 @@ def examine(environ: Mapping[str, str], policy: str | None = None, only: Sequenc
 
 def judge(attack: Attack, met: Met | None, looks: "Mapping[str, attack_look.Look]", ended: str) -> Row:
     """One row. `met` None: there was no answer, and `ended` says how the program ended."""
-    row = Row(attack.wall, attack.name, attack.tries, attack.case, NOT_HELD, "")
+    row = Row(attack.wall, attack.name, attack.tries, NOT_HELD, "", attack.known)
     if met is None:
         return row._replace(found=f"no answer: {ended}")
     tried = [each for each in met if each[1] != UNTRIED]

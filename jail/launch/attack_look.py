@@ -26,14 +26,13 @@ class Look(NamedTuple):
 
     name: str
     what: str
-    case: str
     seen: str
     problem: str
 
 
 def looks(ground: Ground) -> Mapping[str, Look]:
     """Every look, by the name that attacks have as their proof."""
-    return {key: Look(name, what, case, seen, look(ground)) for key, name, what, case, seen, look in _LOOKS}
+    return {key: Look(name, what, seen, look(ground)) for key, name, what, seen, look in _LOOKS}
 
 
 def _secrets(ground: Ground) -> str:
@@ -139,28 +138,26 @@ def _ledger(ground: Ground) -> str:
     return problem or ("" if result.complete else "it has no end")
 
 
-_LOOKS: Final[tuple[tuple[str, str, str, str, str, Callable[[Ground], str]], ...]] = (
+_LOOKS: Final[tuple[tuple[str, str, str, str, Callable[[Ground], str]], ...]] = (
     (
         "secrets",
         "canary files",
         "their content, and nothing made beside them",
-        "46",
         "as they were",
         _secrets,
     ),
-    ("listeners", "listeners", "TCP, abstract and by path", "F3, F13", "nobody connected", _listeners),
-    ("process", "canary process", "same uid, in a session of its own", "E7", "it lives on", _process),
-    ("git", "protected files", "git hooks, git config, memory files", "I1, I2", "as they were", _git),
-    ("swept", "swept names", "protected names that were made inside", "A17", "moved away", _swept),
-    ("bits", "bits and nodes", "setuid, setgid and device nodes", "A22", "none", _bits),
+    ("listeners", "listeners", "TCP, abstract and by path", "nobody connected", _listeners),
+    ("process", "canary process", "same uid, in a session of its own", "it lives on", _process),
+    ("git", "protected files", "git hooks, git config, memory files", "as they were", _git),
+    ("swept", "swept names", "protected names that were made inside", "moved away", _swept),
+    ("bits", "bits and nodes", "setuid, setgid and device nodes", "none", _bits),
     (
         "streams",
         "streams' files",
         "the files that stdin, stdout, stderr are",
-        "B2",
         "as they were",
         _streams,
     ),
-    ("survivors", "survivors", "processes of the run", "35", "none", _survivors),
-    ("ledger", "ledger", "its chain of hashes, and its end", "J1", "whole", _ledger),
+    ("survivors", "survivors", "processes of the run", "none", _survivors),
+    ("ledger", "ledger", "its chain of hashes, and its end", "whole", _ledger),
 )

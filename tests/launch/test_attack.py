@@ -3,16 +3,19 @@
 import ast
 import ctypes
 import os
+import re
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from jail.cli.doctor import command
 from jail.launch import attack_run, attack_text
-from jail.launch.attack import HELD, NOT_HELD, NOT_TRIED, Report, Row, judge
+from jail.launch.attack import HELD, NOT_HELD, NOT_TRIED, OUTSIDE, Report, Row, judge
 from jail.launch.attack_look import Look
 from jail.launch.attacks import runner, seeing, words
 from jail.launch.attacks.table import ATTACKS, CONTROLS
@@ -26,13 +29,13 @@ def attack(deed: Callable[[], object], *held: str, proof: str = "") -> Attack:
     def tries(truths: Truths) -> Iterator[Try]:
         yield "a try", deed
 
-    return Attack("a wall", "an attack", "tries", "A1", tries, frozenset(held), proof)
+    return Attack("a wall", "an attack", "tries", tries, frozenset(held), proof)
 
 
 EPERM = attack(lambda: None, "EPERM")
 LOOKS = {
-    "files": Look("files", "what", "A1", "as they were", "changed"),
-    "calm": Look("calm", "what", "A1", "good", ""),
+    "files": Look("files", "what", "as they were", "changed"),
+    "calm": Look("calm", "what", "good", ""),
 }
 
 
@@ -156,9 +159,25 @@ def test_every_row_is_whole_and_its_name_its_own() -> None:
     for row in ATTACKS:
         assert row.wall
         assert row.tries
-        assert row.case
+        assert re.fullmatch(r"|shocker|CVE-\d{4}-\d{4,7}(, CVE-\d{4}-\d{4,7})*", row.known)
         assert row.held
         assert (words.WORKED not in row.held) or row.proof or row.wall == CONTROLS, row.name
+
+
+def test_help_says_how_many_attacks_there_are() -> None:
+    assert 50 < sum(row.wall != CONTROLS for row in ATTACKS) < 60
+    assert command.help is not None
+    assert "more than fifty" in " ".join(command.help.split())
+
+
+def test_a_row_that_counts_its_names_tries_as_many() -> None:
+    for deed in (seeing.secret_in_home, seeing.secret_beside):
+        truths = {"workspace": "/w", "secret_in_home": "/h/s", "secret_beside": "/s"}
+        with patch.object(os, "makedirs"), patch.object(os, "symlink"):
+            labels = [label for label, _ in deed(truths)]
+        assert (len(labels), labels[-1]) == (9 + 1, "the folder's names")
+        (tries,) = [row.tries for row in ATTACKS if row.deed is deed]
+        assert tries.endswith("by nine names, list the folder")
 
 
 def test_the_program_tells_of_jail_in_no_word(tmp_path: Path) -> None:
@@ -187,7 +206,7 @@ def test_interpreters_are_tried_from_the_likeliest_on(
 
 
 def row(wall: str, name: str, state: str, found: str = "1 try: EPERM") -> Row:
-    return Row(wall, name, f"tries {name}", "A1", state, found)
+    return Row(wall, name, f"tries {name}", state, found)
 
 
 def test_the_first_line_is_the_answer() -> None:
@@ -200,6 +219,10 @@ def test_the_first_line_is_the_answer() -> None:
     assert first(control, good) == "Held: 1 of 1 attacks under the policy night."
     assert first(control, good, untried) == "Held: 1 of 2 attacks under the policy night, 1 not tried."
     assert first(control, good, bad) == "NOT HELD: 1 of 2 attacks under the policy night: keys."
+    look = row(OUTSIDE, "canary files", HELD, "as they were")
+    assert first(control, good, look) == "Held: 1 of 1 attacks under the policy night.", "a look is no attack"
+    changed = first(control, good, look._replace(state=NOT_HELD))
+    assert changed.startswith("NOT HELD, as seen from outside: canary files. Held: 1 of 1")
     failed = first(control._replace(state=NOT_HELD), good)
     assert failed.startswith("A control fails, so that the rest proves nothing: own files. Held: 1 of 1")
 
@@ -209,7 +232,7 @@ def test_what_is_not_held_or_not_tried_says_why() -> None:
         (
             row(CONTROLS, "own files", NOT_HELD, "write: EROFS"),
             row("filter", "mounts", HELD),
-            row("filter", "keys", NOT_HELD, "one: worked"),
+            row("filter", "keys", NOT_HELD, "one: worked")._replace(known="CVE-2016-0728"),
             row("guard", "x32", NOT_TRIED, "this machine has no such numbers"),
         ),
         "night",
@@ -217,12 +240,13 @@ def test_what_is_not_held_or_not_tried_says_why() -> None:
     lines = attack_text.lines(report)
     assert [word for word, _ in lines if word] == ["FAILS", "held", "NOT HELD", "not tried"]
     told = [line for _, line in lines]
-    assert "  held       mounts     A1  tries mounts" in told
-    assert "  NOT HELD   keys       A1  tries keys: one: worked" in told
-    assert "  not tried  x32        A1  tries x32: this machine has no such numbers" in told
+    assert "  held       mounts     tries mounts" in told
+    assert "  NOT HELD   keys       tries keys (CVE-2016-0728): one: worked" in told
+    assert "  not tried  x32        tries x32: this machine has no such numbers" in told
     assert [line for line in told if line and not line.startswith(" ")][-3:] == [CONTROLS, "filter", "guard"]
     values = attack_text.values(report)
-    assert (values["exit"], values["held"], values["not_held"], values["not_tried"]) == (1, 1, 2, 1)
+    assert (values["exit"], values["held"], values["not_held"], values["not_tried"]) == (1, 1, 1, 1)
+    assert [each["kind"] for each in values["attacks"]] == ["control", "attack", "attack", "attack"]
 
 
 @pytest.mark.parametrize(

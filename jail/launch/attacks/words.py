@@ -23,19 +23,19 @@ UNTRIED: Final = "untried"
 class Attack(NamedTuple):
     """One row of the table.
 
-    `wall`: the one that must answer; `tries`: what is attempted, for a person; `case`: a row of the catalogue
-    of cases, or a CVE; `held`: what a try meets where the wall answers (names of errnos and signals, ABSENT;
-    WORKED for a control); `proof`: the name of a look from outside that decides, "" where the answers inside
-    do.
+    `wall`: the one that must answer; `tries`: what is attempted, for a person; `held`: what a try meets where
+    the wall answers (names of errnos and signals, ABSENT; WORKED for a control); `proof`: the name of a look
+    from outside that decides, "" where the answers inside do; `known`: CVEs or the public name of a case in
+    which this way was open, "" for none.
     """
 
     wall: str
     name: str
     tries: str
-    case: str
     deed: Callable[[Truths], Iterator[Try]]
     held: frozenset[str]
     proof: str = ""
+    known: str = ""
 
 
 class AbsentError(Exception):
