@@ -1,11 +1,13 @@
 """The house rules of DESIGN.md ("The house") that can be read from the source, as tests."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from jail.plan.protected import PROTECTED
 from support.installed import CHECKOUT
 
 ROOMS = "cli loop agents launch egress outbox ledger evidence report plan policy kernel errors image light".split()
@@ -141,6 +143,15 @@ def test_every_module_says_its_rule(name: str) -> None:
 def test_a_file_holds_one_topic(name: str) -> None:
     lines = len((CHECKOUT / name).read_text(encoding="utf-8").splitlines())
     assert lines <= MOST_LINES, f"{name} has {lines} lines: which two topics are these?"
+
+
+@pytest.mark.parametrize("name", SOURCE_NAMES)
+def test_only_what_a_reader_can_find_is_cited(name: str) -> None:
+    """No catalogue outside of the repository: a CVE, a man page, a header or a document here instead."""
+    text = (CHECKOUT / name).read_text(encoding="utf-8")
+    cited = re.findall(r"\b[A-Z]{4,}\.md\b|\bcases? [A-J][0-9]+\b", text)
+    here = {path.name for path in CHECKOUT.glob("*.md")} | {row.name for row in PROTECTED}
+    assert [each for each in cited if each not in here] == []
 
 
 @pytest.mark.parametrize("name", SOURCE_NAMES)

@@ -1,7 +1,7 @@
 """Lines for a person, on standard output.
 
 Rule: what is shown may hold anything that a program inside has said; it is escaped here and nowhere else, so
-no command can forget it (case C6). A terminal that cannot show a character gets an escape, never a traceback.
+no command can forget it. A terminal that cannot show a character gets an escape, never a traceback.
 """
 
 import json

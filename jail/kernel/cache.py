@@ -2,8 +2,8 @@
 
 Rule: the cache is a convenience, never an authority. A file counts only when it and its folder are ours, for
 us alone, no link, and when its content has the key and the digest that it should have; anything odd means
-building anew, silently, because a rebuild costs a moment and a wrong artefact costs a wall (CASES.md A31,
-D16). The folder is never visible inside a jail.
+building anew, silently, because a rebuild costs a moment and a wrong artefact costs a wall. The
+folder is never visible inside a jail.
 """
 
 import os

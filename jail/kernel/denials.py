@@ -1,11 +1,11 @@
 """What no program inside may ask of the kernel: the deny filter as data, one row a reason.
 
-Rule: the default is allow, so every row says why it denies, and with which errno (SYSCALLS.md, "Errno rule"):
-ENOSYS where user space falls back, EPERM where the caller should read "denied", the socket errnos where
-programs probe for them. No row kills: an agent reads SIGSYS as a crash of its own program.
+Rule: the default is allow, so every row says why it denies, and with which errno: ENOSYS where user space
+falls back, EPERM where the caller should read "denied", the socket errnos where programs probe for them. No
+row kills: an agent reads SIGSYS as a crash of its own program.
 
 A condition looks at register values only, never at what they point to (another thread could change it after
-the check, CASES.md D11). Hence clone3 and openat2, whose flags lie behind a pointer, do not exist inside.
+the check). Hence clone3 and openat2, whose flags lie behind a pointer, do not exist inside.
 """
 
 import errno

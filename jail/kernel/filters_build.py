@@ -2,8 +2,7 @@
 
 Rule: no filter leaves this module that was not asked about each of its rules. libseccomp up to 2.6.0 can
 merge 64-bit comparisons into a weaker filter (GHSA-4q85-33p6-j5g6), and knows no recent call by name; so
-rules go in by number, and what comes out is run against `jail.kernel.denials` before anybody gets it
-(CASES.md D12, D14).
+rules go in by number, and what comes out is run against `jail.kernel.denials` before anybody gets it.
 
 Imported on a cache miss only.
 """
@@ -62,7 +61,7 @@ def _pyseccomp() -> Any:
     """pyseccomp, imported without running anything.
 
     On import it calls ctypes.util.find_library twice, which runs ldconfig, and where that fails gcc and ld,
-    found through PATH (CASES.md J11; and it costs 30 ms). While it is imported, find_library answers by
+    found through PATH (which costs 30 ms, too). While it is imported, find_library answers by
     soname, which is all that the loader needs.
     """
     before = ctypes.util.find_library

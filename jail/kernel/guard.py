@@ -7,7 +7,7 @@ the rule and its bytes.
 - Another architecture (i386 by int 0x80, 32-bit ARM) kills the process: there is no errno that its caller
   would look for.
 - A number above the last reviewed one, compared unsigned, is ENOSYS, which callers take as "an older kernel".
-  This covers x32 as well: its bit 30 makes every number large (CASES.md D2).
+  This covers x32 as well: its bit 30 makes every number large.
 - A number in a hole of the table is ENOSYS too, since a later kernel may fill it.
 - -1 passes: it is no system call, but what a tracer writes to skip one (ptrace(2)); an errno here would
   overwrite the result that the tracer gave.

@@ -1,7 +1,7 @@
 """Landlock: what may be done beneath which folder, kept by the kernel apart from mounts and modes.
 
 Rule: the second wall says the same as the first, as far as it can. Outside the write paths nothing is written
-even where a mount came out writable (CASES.md A1, A2); nothing is mounted; signals, ptrace and abstract
+even where a mount came out writable; nothing is mounted; signals, ptrace and abstract
 sockets end at the jail. What it cannot say is "not here" inside a folder that it lets be written: protected
 names in the workspace hang on mounts alone.
 

@@ -2,8 +2,7 @@
 
 Rule: what is loaded here can never be taken off, by anyone; so these functions load what they are given and
 report, and the order (guard, deny, the recorder's listener last) is the caller's. Filters only add up: the
-strictest answer wins, and one that a program inside loads for itself can take away, never give (seccomp(2),
-CASES.md D15).
+strictest answer wins, and one that a program inside loads for itself can take away, never give (seccomp(2)).
 """
 
 import ctypes

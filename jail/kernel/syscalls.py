@@ -3,7 +3,7 @@ derived.
 
 Rule: a call is named by its number from here, never by what an installed library happens to know. libseccomp
 2.5.4 knows nothing newer than Linux 5.17 or so; a name that it lacks would be a rule that silently is not
-there (CASES.md D12).
+there.
 
 MAX_KNOWN is a statement of review, not of existence: every number up to it was read and either denied in
 `jail.kernel.denials` or found harmless. It moves only in a commit that says what the new calls do. Above it

@@ -1,8 +1,9 @@
 """What every process inside loses, once and for good, before the command exists.
 
 Rule: process 1 goes through this and the command is forked from it, so that there is no moment in which one
-of the two is less confined than the other; the probes then look from the command's side. The order is that of
-DESIGN.md: keys, capabilities, no_new_privs, Landlock, guard, deny. Nothing here can be taken back.
+of the two is less confined than the other; the probes then look from the command's side. The order: keys,
+capabilities, no_new_privs, Landlock, guard, deny; each needs what the next ones take. Nothing here can be
+taken back.
 """
 
 import os

@@ -6,8 +6,8 @@ command, with the keeper (parent-death signal) and with the supervisor (end of t
 no signal, so nothing inside can send it one; it has no capability, and cannot be looked into (not dumpable).
 
 Whatever runs inside is forked here, after this process was confined, so there is one confinement for the
-command and for what joins it later (CASES.md E11). A join that fails (what runs inside may have taken every
-process that there is) is told and changes nothing else.
+command and for what joins it later (CVE-2022-31214 was a join that got less). A join that fails (what runs
+inside may have taken every process that there is) is told and changes nothing else.
 """
 
 import os

@@ -8,7 +8,7 @@ Rule: pure functions from values to bytes; no clock, no file. A line is one cano
 sha256sum` gives it); for the first line it is that of the session's id. `whole` is the SHA-256 of the line as
 it is without `whole`: no later line vouches for the last one, so in a copy of the file alone its `"exit":1`
 could else become 0 unseen. Neither has a key: they show damage and careless hands. Whoever may write the
-folder can make a new chain; against that stands only that nothing inside a jail can reach it (case J1).
+folder can make a new chain; against that stands only that nothing inside a jail can reach it.
 """
 
 from jail.kernel.digest import sha256_hex as digest

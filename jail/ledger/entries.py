@@ -9,7 +9,7 @@ Strings. A name that is not UTF-8 arrives as os.fsdecode gives it, each odd byte
 U+DC80..U+DCFF (PEP 383). It is written as `\udc80`..`\udcff`, comes back from json.loads as it was, and
 os.fsencode gives the first bytes again. Any other lone surrogate stands for no byte, and a JSON reader would
 join it with its neighbour to a character that never was: it becomes U+FFFD. Control characters, DEL and
-everything past ASCII are escapes, so printing a raw line cannot steer a terminal (case C6).
+everything past ASCII are escapes, so printing a raw line cannot steer a terminal.
 
 Sizes. A string above STRING_LIMIT becomes an object {"bytes": length in UTF-8, "cut": its beginning,
 "sha256": of the whole}. If the fields together are still above FIELDS_LIMIT, the longest field becomes

@@ -26,7 +26,7 @@ from jail.light import Final
 LEDGER: Final = "ledger.jsonl"
 LEDGER_LIMIT: Final = 1 << 30
 """Bytes of one ledger. What runs inside decides how often paths are swept or mounts lost; without a limit it
-could fill the disk (case H5). A day of real work stays below a hundredth of this."""
+could fill the disk. A day of real work stays below a hundredth of this."""
 SYNC_AFTER: Final = 1.0
 RESERVE: Final = 4 * ENTRY_LIMIT
 """Kept free below LEDGER_LIMIT for the entries that say how the session ended."""

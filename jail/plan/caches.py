@@ -1,6 +1,6 @@
 """The caches of package managers and compilers: the workspace's own, kept from run to run.
 
-Rule: never the person's own, which a command inside could poison for the host (CASES.md I8); what one run
+Rule: never the person's own, which a command inside could poison for the host; what one run
 leaves in them is run by later ones inside the same walls, and by nothing outside. They are given where the
 policy uses toolchains. Most programs follow XDG_CACHE_HOME (XDG base directory specification) or ~/.cache;
 the table names what the others take.
