@@ -1,4 +1,4 @@
-"""README and help are checked against the program."""
+"""README, the pages of docs/ and help are checked against the program."""
 
 import os
 import re
@@ -11,30 +11,38 @@ from jail import errors
 from jail.cli.group import group
 from jail.cli.options import JSON, OPTIONS
 from jail.cli.table import COMMANDS
+from jail.launch import answers, kept, limits, outcome, survey
+from jail.plan import bounds, caches
 from jail.plan.protected import PROTECTED
 from jail.policy.amounts import limit_text, size_text
-from jail.policy.value import LOSSES, Policy
+from jail.policy.draft import KEYS
+from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
 from support.composed import LEVELS, made
 from support.installed import CHECKOUT, Installed
 from support.jails import Jail
 
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    str(path.relative_to(CHECKOUT)): path.read_text(encoding="utf-8")
+    for path in (CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md")))
+}
+WIDTH = 118
+"""Columns of a line of prose; a row of a table is one line."""
+MOST_LINES = 200
+"""Of the README: what does not fit belongs in docs/."""
+pages = pytest.mark.parametrize("page", PAGES)
 
 
-def test_every_command_that_the_readme_shows_exists() -> None:
-    shown = set(re.findall(r"^    \$ jail ([a-z]+)", README, re.MULTILINE))
-    assert shown >= {"run", "plan", "sessions", "verify"}
-    assert shown <= set(COMMANDS)
+def known(command: click.Command) -> set[str]:
+    """Its options, and those of what is below it."""
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return {option for each in command.params for option in each.opts}.union(*map(known, below))
 
 
-def test_every_option_that_the_readme_shows_exists() -> None:
+@pytest.fixture(scope="module")
+def commands() -> dict[str, click.Command]:
     context = click.Context(group)
-    commands = [found for name in COMMANDS if (found := group.get_command(context, name)) is not None]
-    known = {option for command in commands for each in command.params for option in each.opts}
-    assert known >= {option.flag for option in OPTIONS}
-    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
-    assert shown
-    assert shown <= known
+    return {name: found for name in COMMANDS if (found := group.get_command(context, name)) is not None}
 
 
 def _leaves(command: click.Command, name: str) -> dict[str, click.Command]:
@@ -71,25 +79,141 @@ def test_help_lists_the_exit_codes_and_what_a_wrong_command_line_gives(name: str
     assert re.search(r"(?m)^ +2 |: 2,", text), text
 
 
-def test_every_script_that_the_readme_shows_exists() -> None:
-    shown = set(re.findall(r"scripts/[a-z]+", README))
-    assert shown
-    for script in shown:
+@pages
+def test_every_command_that_a_page_shows_exists_with_its_options(
+    page: str, commands: dict[str, click.Command]
+) -> None:
+    shown = re.findall(
+        r"^    (?:\$ |scripts/)jail ([a-z]+)(.*?)(?: -- .*|  #.*)?$", PAGES[page], re.MULTILINE
+    )
+    inline = re.findall(r"`(?:\(?jail) ([a-z]+)((?: [^`]*)?)`", PAGES[page])
+    for name, rest in shown + [each for each in inline if each[0] != "run"]:
+        assert name in commands, f"jail {name}"
+        words = re.split(r" (?:--|\|) ", rest)[0].split()
+        if isinstance(found := commands[name], click.Group) and words and not words[0].startswith("-"):
+            assert words[0] in found.commands, f"jail {name} {words[0]}"
+        used = {word.partition("=")[0] for word in words if word.startswith("-") and len(word) > 1}
+        assert used <= known(found) | {"--help"}, f"jail {name}{rest}"
+
+
+def test_the_pages_show_every_command(commands: dict[str, click.Command]) -> None:
+    text = "\n".join(PAGES.values())
+    assert {name for name in commands if f"jail {name}" not in text} == set()
+
+
+@pages
+def test_every_option_that_a_page_names_exists(page: str, commands: dict[str, click.Command]) -> None:
+    options = set().union(*map(known, commands.values()))
+    assert options >= {option.flag for option in OPTIONS}
+    # of git, systemd, pip and `scripts/bench` there is none in the text
+    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGES[page]))
+    assert shown <= options | {"--help"}
+
+
+@pages
+def test_everything_that_a_page_leads_to_is_there(page: str) -> None:
+    text, folder = PAGES[page], (CHECKOUT / page).parent
+    for script in set(re.findall(r"scripts/[a-z]+", text)):
         assert (CHECKOUT / script).is_file(), script
+    for file in set(re.findall(r"`((?:jail|policies|tests|docs)/[^`]*)`", text)):
+        assert (CHECKOUT / file).exists(), file
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        file, _, place = link.partition("#")
+        target = (folder / file).resolve()
+        assert target.is_file(), link
+        headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        assert not place or place in {heading.lower().replace(" ", "-") for heading in headings}, link
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    assert {page for page in PAGES if page != "README.md" and f"({page})" not in README} == set()
+
+
+@pages
+def test_a_page_is_easy_to_read_in_an_editor(page: str) -> None:
+    lines = PAGES[page].splitlines()
+    assert [line for line in lines if len(line) > WIDTH and not line.startswith(("|", "<!--"))] == []
+    assert page != "README.md" or len(lines) <= MOST_LINES
+    assert PAGES[page].count("```") == 0, "code is indented, as tests read it"
+
+
+def test_nothing_is_said_twice() -> None:
+    """A sentence that stands in two places is true in one of them only, one day."""
+    seen: dict[str, str] = {}
+    for page, text in PAGES.items():
+        prose = " ".join(
+            line.strip() for line in text.splitlines() if not line.startswith(("|", "    ", "<!--"))
+        )
+        for sentence in re.split(r"(?<=[.:]) ", prose):
+            if len(sentence) > 60:
+                assert sentence not in seen, f"{page} and {seen[sentence]}: {sentence}"
+                seen[sentence] = page
 
 
 def test_every_exit_code_of_the_program_is_in_the_readme() -> None:
     codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
-    text = README.partition("## Exit codes")[2]
+    text = README.partition("## Exit codes")[2].partition("\n## ")[0]
     assert {code for code in codes if not re.search(rf"\b{code}\b", text)} == set()
 
 
-def test_the_protected_names_that_the_readme_lists_are_in_the_table() -> None:
+def test_the_protected_names_that_are_listed_are_in_the_table() -> None:
     names = {row.name for row in PROTECTED}
-    text = README.partition("In the workspace these are read-only")[2].partition("The table is")[0]
-    listed = {name.strip("`/") for name in re.findall(r"`[^`]+`", text)}
+    text = PAGES["docs/workspace.md"].partition("In the workspace these are read-only")[2]
+    listed = {name.strip("`/") for name in re.findall(r"`[^`]+`", text.partition("The table is")[0])}
     assert "RESEARCH.md" in listed
     assert listed <= names, listed - names
+
+
+COUNTS = {
+    2 << 20: "2 MiB",
+    4 << 20: "4 MiB",
+    10.0: "ten seconds",
+    0.5: "half a second",
+    (3, 4): "three quarters",
+}
+SAID = {
+    # what a page says in words: the page, the figure of the program
+    "the grace before SIGKILL": ("docs/limits.md", limits.GRACE),
+    "the share of memory": ("docs/limits.md", bounds.SHARE),
+    "the wait for answers": ("docs/terminal.md", answers.ANSWER_WAIT),
+    "the output that is kept": ("docs/sessions.md", kept.HALF),
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_a_figure_in_words_is_that_of_the_program(what: str) -> None:
+    page, figure = SAID[what]
+    text = " ".join(PAGES[page].split()).replace("4 to 8 MiB", "4 MiB")
+    assert COUNTS[figure] in text
+
+
+def test_names_in_the_pages_are_those_of_the_program() -> None:
+    rooms = re.search(r"rooms are `([^`]+)`", PAGES["docs/design.md"])
+    assert rooms is not None
+    there = {path.name for path in (CHECKOUT / "jail").iterdir() if (path / "__init__.py").is_file()}
+    assert set(rooms[1].split(" → ")) == there
+    used = PAGES["docs/toolchains.md"].partition("[toolchains] use`")[2].partition("\n## ")[0]
+    assert re.findall(r"`([a-z]+)`", used) == [*TOOLCHAINS]
+    assert f"uid {survey.STRANGER} over" in PAGES["docs/workspace.md"]
+    assert caches.INSIDE in PAGES["docs/toolchains.md"]
+
+
+def test_every_limit_of_a_policy_has_a_row() -> None:
+    rows = re.findall(
+        r"^\| ([^|]+) \|", PAGES["docs/limits.md"].partition("\n\nThe figures")[0], re.MULTILINE
+    )
+    words = {
+        "memory": "memory of",
+        "processes": "processes",
+        "open_files": "open files of each process",
+        "tmp": "each private folder",
+        "held": "kept back",
+        "output": "what is printed",
+        "timeout": "time",
+    }
+    assert {path[1] for path in KEYS.values() if path[0] == "limits"} == set(words)
+    assert [word for word in words.values() if not any(word in row for row in rows)] == []
+    assert any("open files of the whole host" in row for row in rows), outcome.FILES
 
 
 ORDER = ("interactive", "supervised", "overnight", "ci", "offline")
@@ -101,7 +225,6 @@ VARIABLES = {
     "GITHUB_SHA": "which build it is",
 }
 """A name that stands for others of its kind → the kind."""
-START, END = "<!-- levels:", "<!-- /levels -->\n"
 
 
 def table_of_levels() -> str:
@@ -156,28 +279,56 @@ def table_of_levels() -> str:
     )
 
 
-def test_the_table_of_levels_is_what_the_policies_say() -> None:
-    before, _, rest = README.partition(START)
+def table_of_commands() -> str:
+    """Every command with its line of `jail --help`."""
+    rows = "".join(f"| `jail {name}` | {line} |\n" for name, line in COMMANDS.items())
+    return f"| command | |\n| --- | --- |\n{rows}"
+
+
+def table_of_losses() -> str:
+    """Every loss that a policy can accept."""
+    rows = "".join(f"| `{name}` | {what} |\n" for name, what in LOSSES.items())
+    return f"| loss | what is lost |\n| --- | --- |\n{rows}"
+
+
+TABLES = {
+    "levels": ("README.md", table_of_levels),
+    "commands": ("README.md", table_of_commands),
+    "losses": ("docs/limits.md", table_of_losses),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_what_the_program_says(name: str) -> None:
+    page, made_now = TABLES[name]
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    before, start, rest = text.partition(f"<!-- {name}:")
     line, _, table = rest.partition("\n")
-    found, _, after = table.partition(END)
+    found, end, after = table.partition(f"<!-- /{name} -->\n")
+    assert start
+    assert end
     if os.environ.get("JAIL_GOLDEN") == "write":
-        text = f"{before}{START}{line}\n{table_of_levels()}{END}{after}"
-        (CHECKOUT / "README.md").write_text(text, encoding="utf-8")
-        found = table_of_levels()
+        (CHECKOUT / page).write_text(f"{before}{start}{line}\n{made_now()}{end}{after}", encoding="utf-8")
+        found = made_now()
     assert set(ORDER) == set(LEVELS)
-    assert found == table_of_levels()
+    assert found == made_now()
 
 
-def test_the_policy_files_that_the_readme_shows_are_taken() -> None:
-    blocks = {
+def blocks(page: str) -> dict[str, str]:
+    """The indented policy files of a page, by the name in their first line."""
+    return {
         name: text.replace("\n    ", "\n")
-        for name, text in re.findall(
-            r"^    # (~/\.config/jail/policy\.toml|\.jail\.toml)((?:\n    .+)+)", README, re.MULTILINE
-        )
+        for name, text in re.findall(r"^    # (~?[./]\S+\.toml)((?:\n    .+)+)", PAGES[page], re.MULTILINE)
     }
-    found = made(user=blocks["~/.config/jail/policy.toml"], project=blocks[".jail.toml"]).policy
+
+
+def test_the_policy_files_that_the_pages_show_are_taken() -> None:
+    shown = blocks("docs/policies.md")
+    found = made(user=shown["~/.config/jail/policy.toml"], project=shown[".jail.toml"]).policy
     assert (found.name, found.read, found.hide) == ("supervised", ("~/datasets", "schemas"), (".env",))
     assert (found.toolchains, found.accept) == (("python",), ("limits-memory", "landlock-rights"))
+    (lines,) = re.findall(r"^    (\[terminal\]\n    .+)$", PAGES["docs/terminal.md"], re.MULTILINE)
+    assert made(user=lines.replace("\n    ", "\n")).policy.terminal == tuple(TERMINAL), "all that there is"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
