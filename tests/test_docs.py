@@ -105,7 +105,6 @@ def test_the_pages_show_every_command(commands: dict[str, click.Command]) -> Non
 def test_every_option_that_a_page_names_exists(page: str, commands: dict[str, click.Command]) -> None:
     options = set().union(*map(known, commands.values()))
     assert options >= {option.flag for option in OPTIONS}
-    # of git, systemd, pip and `scripts/bench` there is none in the text
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGES[page]))
     assert shown <= options | {"--help"}
 
@@ -151,7 +150,7 @@ def test_nothing_is_said_twice() -> None:
 
 
 def test_every_exit_code_of_the_program_is_in_the_readme() -> None:
-    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")} | {limits.EXIT_LIMIT}
     text = README.partition("## Exit codes")[2].partition("\n## ")[0]
     assert {code for code in codes if not re.search(rf"\b{code}\b", text)} == set()
 
@@ -165,7 +164,6 @@ def test_the_protected_names_that_are_listed_are_in_the_table() -> None:
 
 
 COUNTS = {
-    2 << 20: "2 MiB",
     4 << 20: "4 MiB",
     10.0: "ten seconds",
     0.5: "half a second",

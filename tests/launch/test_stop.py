@@ -145,8 +145,8 @@ def test_a_pid_that_was_given_out_again_is_not_taken_for_the_supervisor(fresh: J
 def test_wrong_calls_are_told(fresh: Jail) -> None:
     assert fresh.run("true").returncode == 0
     for arguments, said in {
-        (): "Name one SESSION",
-        ("last", "--all"): "Name one SESSION",
+        (): "name one SESSION",
+        ("last", "--all"): "name one SESSION",
         ("last",): "has ended",
         ("--all", "--grace", "soon"): "`soon` is not a duration",
         ("--all", "--grace", "48h"): "`48h` is too large",
