@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import termios
@@ -75,6 +76,11 @@ class Person:
 
 def in_jail(jail: Jail, *command: str, options: tuple[str, ...] = ()) -> Person:
     return Person([str(jail.installed.command), "run", *options, "--", *command], jail)
+
+
+def of_command(said: bytes) -> bytes:
+    """Without the line in which jail names what this host lacks, before anything is executed."""
+    return re.sub(rb"^jail: without [^\r\n]*, which policy [^\r\n]*\r\n", b"", said)
 
 
 @pytest.fixture
@@ -254,7 +260,7 @@ IN = {
 
 def test_what_modern_terminals_speak_passes_untouched_both_ways(jail: Jail) -> None:
     person = in_jail(jail, PYTHON, "-I", "-c", ECHO, OUT.hex())
-    assert person.see("READY") == OUT
+    assert of_command(person.see("READY")) == OUT
     for what, data in IN.items():
         os.write(person.screen.child_fd, data)
         heard = ""
@@ -287,7 +293,7 @@ def test_what_was_dropped_is_said_once_and_recorded_and_allowed_by_the_policy(
 ) -> None:
     program = r"printf 'a\033]0;t\007b\033]52;c;eA==\007c\033[5id\n'"
     person = in_jail(jail, "sh", "-c", program)
-    assert person.see("abcd\r\n") == b""
+    assert of_command(person.see("abcd\r\n")) == b""
     said = person.see("in a policy")
     assert b"1 for the window's title, 1 for the clipboard, 1 " in said
     assert person.ended() == 0
