@@ -168,22 +168,6 @@ def test_check_takes_one_kind_only(person: Person) -> None:
     assert person.asks("check", "--user", "--project", "x").exit_code == 2
 
 
-@pytest.mark.parametrize("chosen", ["ci", "nonsense"])
-def test_check_takes_a_policy_to_judge_against_for_a_projects_file_alone(chosen: str, person: Person) -> None:
-    mine = person.workspace / "mine.toml"
-    mine.write_text('name = "mine"\n', encoding="utf-8")
-    for file in (mine, person.user, person.project):
-        file.touch()
-        kind = ["--user"] if file == person.project else []
-        done = person.asks("check", *kind, file, "--policy", chosen)
-        assert done.exit_code == 2
-        assert "--policy is for a project's file" in done.output
-        assert "can be used" in person.is_told("check", *kind, file), "the control"
-    found = person.asks("check", person.project, "--policy", chosen)
-    assert ("can be used" in found.output) == (chosen == "ci")
-    assert "can be used" in person.is_told("check", "--project", "--policy", "ci", person.user)
-
-
 def test_schema_is_json(person: Person) -> None:
     found = json.loads(person.is_told("schema"))
     assert found["properties"]["base"]["enum"] == LEVELS
