@@ -226,6 +226,8 @@ class Record:
             if item.taken.how == "stuck":
                 self.standing.append(item.path)
             self._write_swept(item)
+        if self._watch.missed is not None:
+            raise self._watch.missed
 
     def _list_changes(self) -> None:
         """Files that run by themselves, new or changed; what makes git run something is moved away too."""

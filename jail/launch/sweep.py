@@ -26,9 +26,7 @@ from jail.plan import protected
 __all__ = ["Place", "Swept", "Watch", "places"]
 
 READS: Final = 16
-"""Reads of the event queue in one `handle`, so that a loop of creations inside does not keep the terminal
-waiting.
-"""
+"""Reads of the event queue in one `handle`: a loop of creations inside does not keep the terminal waiting."""
 TRIES: Final = 64
 """How often one name is taken in a row before the other work of the supervisor has its turn; the next event
 brings it back.
@@ -55,13 +53,14 @@ class Watch:
     in a watched folder since this was last set to False; a protected mount may have gone away with it.
     `blind`: something made inside is not watched (the kernel refused, or see SPOTS), so that no event may
     tell of it; from then on `handle` looks at everything, and must be called at least every 50 ms.
+    `missed`: why `finish` could not look everywhere.
     """
 
     def __init__(self, places: Sequence[Place], quarantine_fd: int, kept: KeptBack | None = None) -> None:
         self._quarantine = Quarantine(quarantine_fd, kept)
         self._inotify = inotify.Inotify()
-        self._started = self._stopped = False
-        self.stirred = self.blind = False
+        self._started = self._stopped = self.stirred = self.blind = False
+        self.missed: OSError | None = None
         self._held = 0
         self._most = sys.maxsize
         self._due: dict[Spot, None] = {}
@@ -184,15 +183,16 @@ class Watch:
             except PermissionError:
                 walk.regain_folder(spot.fd)
                 spot.watch = self._inotify.add(spot.fd, mask)
-        except OSError:
-            self._could_not()
-            return
-        self._spots[spot.watch] = spot
+            self._spots[spot.watch] = spot
+        except OSError as error:
+            self._could_not(error)
 
-    def _could_not(self) -> None:
-        """In an except block: before the command starts the error is raised, later the watch is blind."""
+    def _could_not(self, error: OSError) -> None:
+        """Before the command starts the error is raised, later the watch is blind, the last look `missed`."""
         if not self._started:
-            raise  # noqa: PLE0704 - the error of the caller's except block
+            raise error
+        if self._stopped and error.errno != errno.EACCES:  # a folder that is not ours: nobody inside made it
+            self.missed = error
         self.blind = True
 
     def _names(self, spot: Spot) -> list[str]:
@@ -200,7 +200,7 @@ class Watch:
             return os.listdir(spot.fd)
         except OSError as error:
             if error.errno not in _NO_FOLDER:  # ENOENT: it was removed meanwhile
-                self._could_not()
+                self._could_not(error)
             return []
 
     def _forget(self, spot: Spot) -> None:
@@ -260,7 +260,7 @@ class Watch:
         except OSError as error:
             # At launch, what cannot be entered is not ours: nobody inside can make anything in it either.
             if error.errno not in (_NO_FOLDER if self._started else _GONE):
-                self._could_not()
+                self._could_not(error)
             fd = -1
         old = spot.below.get(name)
         if old is not None and (fd < 0 or old.identity != files.identity(fd)):
@@ -323,7 +323,7 @@ class Watch:
                 fd = walk.enter(repository.fd, part)
             except OSError as error:
                 if error.errno not in _GONE:
-                    self._could_not()
+                    self._could_not(error)
                 continue
             old = repository.below.get(part)
             if old is not None and old.identity == files.identity(fd):

@@ -621,6 +621,40 @@ def test_a_watch_refused_during_the_run_makes_it_blind_and_everything_is_looked_
     assert [item.path for item in stage.handled()] == [f"{stage.ws}/.github/hooks"]
 
 
+def test_a_last_look_that_could_not_look_says_so_and_takes_what_it_saw(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stage.ws / ".github").mkdir()
+    assert stage.handle() == []
+    (stage.ws / ".github/hooks").mkdir()
+    (stage.ws / "CLAUDE.md").write_text("planted")
+    stage.watch.stop()
+    listed = os.listdir
+
+    def refuse(fd: int) -> list[str]:
+        if os.path.samestat(os.stat(fd), os.stat(stage.ws / ".github")):
+            raise OSError(24, os.strerror(24))
+        return listed(fd)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert [item.path for item in stage.watch.finish()] == [f"{stage.ws}/CLAUDE.md"]
+    assert stage.watch.missed is not None
+    assert stage.watch.missed.errno == 24
+
+
+def test_a_folder_of_somebody_else_is_no_look_that_was_missed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, os.strerror(13))
+
+    (stage.ws / ".github").mkdir()
+    stage.watch.stop()
+    monkeypatch.setattr(sweep.walk, "enter", refuse)
+    assert stage.watch.finish() == []
+    assert stage.watch.missed is None
+
+
 def test_a_watch_refused_before_the_command_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
