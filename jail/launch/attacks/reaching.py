@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -56,15 +57,20 @@ def _connect(family: int, kind: int, address: object) -> str:
         return f"connected to {address!r}"
 
 
-def _connect_by_folder(path: str) -> str:
-    """By the folder's descriptor, as the path may be longer than an address."""
+@contextmanager
+def _by_folder(path: str) -> Iterator[str]:
+    """`path` by its folder's descriptor, as it may be longer than an address (unix(7): 107 bytes)."""
     folder = os.open(os.path.dirname(path), os.O_PATH | os.O_CLOEXEC)
     try:
-        name = f"/proc/self/fd/{folder}/{os.path.basename(path)}"
-        os.stat(name)
-        return _connect(socket.AF_UNIX, socket.SOCK_STREAM, name)
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
     finally:
         os.close(folder)
+
+
+def _connect_by_folder(path: str) -> str:
+    with _by_folder(path) as name:
+        os.stat(name)
+        return _connect(socket.AF_UNIX, socket.SOCK_STREAM, name)
 
 
 def outwards(truths: Truths) -> Iterator[Try]:
@@ -206,7 +212,7 @@ def own_things(truths: Truths) -> Iterator[Try]:
     yield "signal a child", _signal_one
     yield "TCP on loopback", partial(_own_server, socket.AF_INET, ("127.0.0.1", 0))
     yield "an abstract socket", partial(_own_server, socket.AF_UNIX, "\0jail-attack-own")
-    yield "a pathname socket", partial(_own_server, socket.AF_UNIX, f"{truths['home']}/own.sock")
+    yield "a pathname socket", partial(_own_pathname, truths["home"])
     yield "shared memory", partial(_own_memory, truths)
 
 
@@ -228,6 +234,11 @@ def _signal_one() -> None:
         os._exit(0)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
+
+
+def _own_pathname(home: str) -> None:
+    with _by_folder(f"{home}/own.sock") as name:
+        _own_server(socket.AF_UNIX, name)
 
 
 def _own_server(family: int, address: object) -> None:
