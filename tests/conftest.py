@@ -22,6 +22,10 @@ __all__ = [
 # A shell without job control starts what it puts in the background with these ignored, and jail hands that on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+if (
+    signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+):  # nohup: the suite outlives the terminal, what it starts need not
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 # The checkout may be read-only, and a test that is timed fails where the machine is busy.
 hypothesis.settings.register_profile("jail", database=None, deadline=None)
