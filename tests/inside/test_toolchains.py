@@ -132,12 +132,20 @@ def test_the_plan_says_what_was_found_and_through_what(home: Home) -> None:
     assert "unsigned" in done.stdout
 
 
+def policy_using(jail: Jail, folder: Path, toolchains: list[str]) -> Path:
+    """The shipped policy with these toolchains in place of its part of them."""
+    text = (jail.installed.packages / "jail" / "policies" / "overnight.toml").read_text()
+    assert (text.count('"toolchains", '), text.count("[toolchains]\n")) == (1, 1)
+    text = text.replace('"toolchains", ', "")
+    path = folder / "policy.toml"
+    path.write_text(text.replace("[toolchains]\n", f"[toolchains]\nuse = {json.dumps(toolchains)}\n"))
+    return path
+
+
 def test_a_toolchain_that_the_policy_does_not_use_is_absent(home: Home, tmp_path: Path) -> None:
-    shipped = home.jail.installed.packages / "jail" / "policies" / "overnight.toml"
-    text = shipped.read_text().replace('use = ["python", "node",', 'use = ["python",')
-    (tmp_path / "policy.toml").write_text(text)
+    policy = policy_using(home.jail, tmp_path, ["python", "rust", "go", "java", "ruby", "cc"])
     script = "command -v node; command -v pyenv; test -e ~/.nvm || echo absent"
-    done = home.jail.run("sh", "-c", script, options=("--policy", tmp_path / "policy.toml"))
+    done = home.jail.run("sh", "-c", script, options=("--policy", policy))
     assert done.stdout.splitlines() == ["/usr/bin/node", f"{home.jail.home}/.pyenv/bin/pyenv", "absent"]
 
 
@@ -247,9 +255,10 @@ def test_a_cache_folder_that_became_a_link_refuses_the_run(cold: Jail) -> None:
 
 
 def test_without_toolchains_there_is_no_cache(cold: Jail, tmp_path: Path) -> None:
-    shipped = cold.installed.packages / "jail" / "policies" / "overnight.toml"
-    lines = ["use = []" if line.startswith("use = [") else line for line in shipped.read_text().splitlines()]
-    (tmp_path / "policy.toml").write_text("\n".join(lines))
-    done = cold.run("sh", "-c", "ls -A ~ /run/jail; env", options=("--policy", tmp_path / "policy.toml"))
+    script = "ls -A ~ /run/jail; env"
+    assert "cache" in cold.run("sh", "-c", script).stdout
+    shutil.rmtree(cold.home / ".cache/jail/caches")
+    done = cold.run("sh", "-c", script, options=("--policy", policy_using(cold, tmp_path, [])))
+    assert done.returncode == 0, done.stderr
     assert "cache" not in done.stdout
     assert not (cold.home / ".cache/jail/caches").exists()
