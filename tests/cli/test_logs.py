@@ -31,7 +31,7 @@ def test_each_entry_is_one_line_that_steers_nothing(ran: Jail) -> None:
         "20",
         "the",
         "ended:",
-    ] or lines
+    ], lines
     assert all(line.isprintable() for line in lines)
     assert "\\x1b[2J" in lines[0]
     assert lines[-1].split("  ")[1].startswith("ended: exit 0, exited")

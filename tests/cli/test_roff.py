@@ -1,5 +1,6 @@
 """The manual page: every command and option is on it, and what formats it has no complaint."""
 
+import re
 import subprocess
 
 import click
@@ -44,10 +45,10 @@ def shown(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> str
     "context", contexts(click.Context(group, info_name="jail")), ids=lambda context: context.command_path
 )
 def test_every_command_is_there_with_its_options_and_its_text(context: click.Context, shown: str) -> None:
-    _, found, section = shown.partition(f"\n   {context.command_path}\n")
-    section = section if context.parent else shown
-    assert found or not context.parent
-    text = " ".join(section.split())
+    # Each command has a section, which the next one or a heading at the margin ends; the first is of jail itself.
+    top, *parts = re.split(r"^   (jail .*)\n", shown.rpartition("\n\n\n")[0], flags=re.MULTILINE)
+    sections = {"jail": top, **dict(zip(parts[::2], parts[1::2], strict=True))}
+    text = " ".join(sections[context.command_path].split())
     for parameter in context.command.params:
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record is not None:

@@ -66,8 +66,9 @@ def test_j7_agent_46_no_secret_of_the_environment_is_in_any_process_inside(folde
     assert found["read"] >= 3
     assert not set(found["names"]) & set(SECRETS)
     session = max(folder.sessions(), key=lambda path: path.stat().st_ctime_ns)
-    for path in session.rglob("*"):
-        assert not path.is_file() or b"canary-1f0e" not in path.read_bytes(), path
+    kept = {path.name: path.read_bytes() for path in session.rglob("*") if path.is_file()}
+    assert "ledger.jsonl" in kept
+    assert [name for name, content in kept.items() if b"canary-1f0e" in content] == []
 
 
 def test_j7_the_control_a_variable_that_is_asked_for_is_there(folder: Jail) -> None:

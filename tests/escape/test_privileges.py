@@ -41,7 +41,7 @@ def effective(program):
     """The effective uid that the kernel gives to `program`, held while it prints its help."""
     read, write = full_pipe()
     child = subprocess.Popen([program, "--help"], stdin=subprocess.DEVNULL, stdout=write, stderr=write)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     try:
         while time.monotonic() < end:
             fields = status_of(child.pid, "Name", "State", "Uid")
@@ -171,7 +171,7 @@ def test_d29_d30_a_setuid_or_capable_file_of_root_in_the_workspace_gives_nothing
         copy.chmod(0o755)
     setuid.chmod(0o4755)
     os.setxattr(capable, "security.capability", NET_RAW)
-    for program in (setuid, capable):
+    for program, gained in ((setuid, "uid 65533 0\n"), (capable, "CapEff:\t0000000000002000\n")):
         control = subprocess.run(
             [program, "credentials"],
             user=owner,
@@ -181,9 +181,7 @@ def test_d29_d30_a_setuid_or_capable_file_of_root_in_the_workspace_gives_nothing
             check=True,
             timeout=20,
         )
-        assert "uid 65533 0" in control.stdout or "CapEff:\t0000000000000000" not in control.stdout, (
-            "no control"
-        )
+        assert gained in control.stdout, "no control"
         done = folder.run(program, "credentials")
         if done.returncode == 126:
             continue  # execve(2): a file whose capabilities cannot be had is not executed
