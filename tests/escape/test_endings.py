@@ -13,9 +13,10 @@ import pytest
 
 from support.answers import new_jail
 from support.installed import Installed
-from support.jails import PYTHON, Jail
+from support.jails import PATIENCE, PYTHON, Jail
 from support.running import Running, kill, until
 
+RUNNING = "running, or killed before it could say how it ended"
 EXITED, KILLED, NOT_EXECUTED = "exited", "killed by a signal", "could not be executed"
 FAILED, REFUSED, TIMEOUT = "jail failed", "refused", "time is over"
 GRACE = 10
@@ -138,7 +139,7 @@ def test_e10_a_status_file_of_an_earlier_run_does_not_outlive_a_killed_superviso
         with again:
             kill(again.ready().family().supervisor)
             again.wait()
-        assert not run.status_file.exists() or run.status()["reason"] != EXITED
+        assert (run.status()["code"], run.status()["reason"]) == (125, RUNNING)
         run.signal(signal.SIGTERM).wait()
 
 
@@ -201,9 +202,17 @@ def test_e10_what_a_command_does_to_process_1_is_never_told_as_nothing_ran(folde
 
 
 def test_agent_35_the_time_is_over_for_a_command_that_takes_sigterm(folder: Jail) -> None:
-    with Running(folder, "sh", "-c", "echo ready; exec sleep 1000", options=["--timeout", "1s"]) as run:
+    """It ends then, and not when SIGKILL comes to one beside it that takes none."""
+    takes = "trap 'echo taken; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
+    options = ["--timeout", "1s"]
+    takes_none = "trap '' TERM; sleep 1000"
+    with (
+        Running(folder, "sh", "-c", takes, options=options) as run,
+        Running(folder, "sh", "-c", takes_none, options=options) as beside,
+    ):
         assert run.wait() == 124, run.errors
-    assert run.took < GRACE
+        assert beside.process.poll() is None
+    assert run.output == "ready\ntaken\n"
     assert (run.status()["code"], run.status()["reason"]) == (124, TIMEOUT)
     limits = [entry["fields"]["which"] for entry in ledger_of(folder, run) if entry["kind"] == "limit"]
     assert limits == ["timeout"]
@@ -218,18 +227,18 @@ def test_h5_the_end_comes_although_nobody_reads_the_output(folder: Jail, how: st
         if how == "SIGTERM":
             time.sleep(0.3)
             run.signal(signal.SIGTERM)
-        assert until(lambda: run.process.poll() is not None, 6), "it hangs"
+        assert until(lambda: run.process.poll() is not None, PATIENCE), "it hangs"
         assert run.wait() == (124 if how == "the time is over" else 128 + signal.SIGTERM)
         assert run.status()["detail"], "that output was lost is said"
 
 
 def test_h9_large_empty_files_do_not_hold_up_the_end(folder: Jail) -> None:
     """Sparse files cost nothing to make; a look at those that run by themselves must not read them for hours."""
-    script = "for i in 1 2 3 4 5 6; do mkdir big$i; truncate -s 1G big$i/Makefile; done; echo ready"
+    script = "for i in 1 2 3 4 5 6; do mkdir big$i; truncate -s 1T big$i/Makefile; done; echo ready"
     try:
         with Running(folder, "sh", "-c", script) as run:
             run.ready()
-            assert until(lambda: run.process.poll() is not None, 5), "it goes on reading"
+            assert until(lambda: run.process.poll() is not None, PATIENCE), "it goes on reading"
             assert run.wait() == 0, run.errors
     finally:
         subprocess.run(["sh", "-c", "rm -r big?"], cwd=folder.workspace, check=False, timeout=20)
@@ -248,6 +257,7 @@ def test_agent_35_the_time_is_over_for(folder: Jail, slow_ones: dict[str, Runnin
     if run.process.poll() is None:
         family = run.family()
     assert run.wait() == 124, run.errors
-    assert GRACE < ledger_of(folder, run)[-1]["fields"]["duration_s"] < GRACE + 4
+    assert ledger_of(folder, run)[-1]["fields"]["duration_s"] > GRACE
     assert (run.status()["code"], run.status()["reason"]) == (124, TIMEOUT)
-    assert family is None or not family.left()
+    if family is not None:
+        assert family.left() == []

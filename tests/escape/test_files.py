@@ -312,7 +312,7 @@ def mountinfo() -> str:
 
 
 def wait_for(condition: Any) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)

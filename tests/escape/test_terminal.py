@@ -322,7 +322,7 @@ def test_c8_after_a_sigkill_of_the_supervisor_the_terminal_is_sane_and_nothing_r
     os.kill(supervisor, signal.SIGKILL)
     screen.bash.expect("code=137")
     screen.bash.expect("ready> ")
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE
     while screen.modes() != before and time.monotonic() < end:
         time.sleep(0.02)
     assert screen.modes() == before

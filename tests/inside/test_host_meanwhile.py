@@ -212,7 +212,7 @@ def ask(jail: Jail, question: str) -> dict[str, str]:
     free = jail.workspace / FREE
     (free / "ask").symlink_to(question)
     answer = free / f"answer-{question}"
-    assert until(answer.exists, 20), "no answer from inside"
+    assert until(answer.exists, 60), "no answer from inside"
     met, _ = json.loads(answer.read_text())
     assert isinstance(met, dict)
     return met

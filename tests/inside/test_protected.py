@@ -23,7 +23,7 @@ from support import refusing
 from support.assaults import APPEAR, ASSAULT
 from support.attempts import DONE, PRELUDE, REFUSED, offences, state_of, warm_jail
 from support.installed import Installed
-from support.jails import PYTHON, Jail, git, survivors
+from support.jails import PATIENCE, PYTHON, Jail, git, survivors
 
 WAYS_A_ROW: Final = 10
 """How many ways support.assaults.APPEAR has."""
@@ -392,7 +392,7 @@ def test_a_repository_made_inside_is_delivered_without_what_would_run(
     assert git(jail.workspace, "log", "--format=%s") == "made\n"
     assert not (jail.workspace / ".git/hooks/pre-commit").exists()
     config = jail.workspace / ".git/config"
-    assert not config.exists() or "fsmonitor" not in config.read_text()
+    assert not config.exists()
     swept = [entry["fields"]["path"] for entry in jail.ledger() if entry["kind"] == "swept"]
     assert any(path.startswith(f"{jail.workspace}/.git/hooks") for path in swept)
     assert f"{jail.workspace}/.git/config" in swept
@@ -428,10 +428,10 @@ import os, time
 for turn in range(2000):
     with open("CLAUDE.md", "w") as file:
         file.write("obey")
-    end = time.monotonic() + 2
+    end = time.monotonic() + 60
     while os.path.lexists("CLAUDE.md") and time.monotonic() < end:
         time.sleep(0.0005)
-time.sleep(60)
+time.sleep(1000)
 """
 
 
@@ -439,7 +439,7 @@ def test_messages_that_nobody_reads_stop_no_wall(empty: Jail) -> None:
     """The one who started jail waits for its end and reads then; until then what jail says fills a pipe."""
     process = empty.popen(PYTHON, "-I", "-c", FLOOD, options=("--timeout", "3s"), stderr=subprocess.PIPE)
     try:
-        code = process.wait(timeout=20)
+        code = process.wait(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         code = None
         process.kill()
@@ -452,7 +452,7 @@ def test_messages_to_a_reader_that_is_gone_stop_no_wall(empty: Jail) -> None:
     process = empty.popen("sh", "-c", f"sleep 0.3; {PLANT}; sleep 0.3; exit 7", stderr=subprocess.PIPE)
     assert process.stderr is not None
     process.stderr.close()
-    assert process.wait(timeout=20) == 7
+    assert process.wait(timeout=PATIENCE) == 7
     assert planted(empty) == set()
     assert empty.ledger()[-1]["kind"] == "end"
 

@@ -59,7 +59,7 @@ def test_creations_links_and_renames_into_a_folder_are_seen(
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     os.rename(tmp_path / "made", tmp_path / "renamed")
-    assert select.select([watch], [], [], 5)[0]
+    assert select.select([watch], [], [], 60)[0]
     events = watch.read()
     assert {event.watch for event in events} == {wd}
     assert {event.name for event in events} == {"made", "linked", "symlink", "folder", "pipe", "renamed"}

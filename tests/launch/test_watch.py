@@ -46,7 +46,7 @@ def running(program: str) -> Iterator[int]:
         yield process.pid
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 def of(pid: int, before: str = NOTHING_IS_OURS, memory: int = 1 << 40, processes: int = 4096) -> Watch:

@@ -142,7 +142,7 @@ neighbours.
 APPEAR = r"""
 import time
 FREE = "free"
-PATIENCE = 5.0
+PATIENCE = 60.0
 count = 0
 def fresh(kind="file"):
     global count

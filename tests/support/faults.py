@@ -18,7 +18,7 @@ from typing import NamedTuple
 from support.jails import Jail, survivors
 
 STRACE = "/usr/bin/strace"
-PATIENCE = 20
+PATIENCE = 60
 """Seconds until a run counts as hung; the slowest takes one."""
 GO = re.compile(r'write\(\d+, "g", 1')
 """The supervisor lets the command's exec happen (jail/launch/supervise.py)."""

@@ -56,7 +56,6 @@ class Running:
         self.status_file = jail.home.parent / f"status-{time.monotonic_ns()}.json"
         options = ("--status-file", self.status_file, *options)
         streams = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.began = time.monotonic()
         self.process = jail.popen(*command, options=options, preexec_fn=prepare, **streams)
 
     def __enter__(self) -> Self:
@@ -101,7 +100,6 @@ class Running:
     def wait(self) -> int:
         """Read the rest, wait for the end, return the exit code (negative: a signal ended the supervisor)."""
         self.output, self.errors = self.process.communicate(timeout=PATIENCE)
-        self.took = time.monotonic() - self.began
         return self.process.returncode
 
     def status(self) -> dict[str, Any]:
