@@ -207,8 +207,8 @@ def test_e10_a_supervisor_that_was_stopped_goes_on(folder: Jail) -> None:
 
 def test_e10_a_stopped_command_is_continued_and_ended_from_outside(folder: Jail) -> None:
     with Running(folder, "sh", "-c", "echo ready; kill -STOP $$; echo continued; exec sleep 1000") as run:
-        run.ready()
-        time.sleep(0.1)
+        (command,) = run.ready().family().inside
+        assert until(command.stopped, PATIENCE)
         run.signal(signal.SIGCONT)
         assert run.line() == "continued"
         run.signal(signal.SIGTERM)

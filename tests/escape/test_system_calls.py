@@ -304,8 +304,9 @@ def test_d29_d30_the_command_its_threads_and_its_grandchildren_have_no_right_and
 
 
 VISIBLE = r"""
-subprocess.Popen(["/bin/sh", "-c", "sleep 9 & setsid sleep 9 & wait"])
-time.sleep(0.2)
+subprocess.Popen(["/bin/sh", "-c", "sleep 99 & setsid sleep 99 & wait"])
+while [status_of(pid, "Name")["Name"] for pid in os.listdir("/proc") if pid.isdigit()].count("sleep") < 2:
+    time.sleep(0.01)
 print(json.dumps({pid: status_of(pid, "Name", "NoNewPrivs", "Seccomp", "Seccomp_filters", "CapBnd", "CapEff")
     for pid in os.listdir("/proc") if pid.isdigit()}))
 """

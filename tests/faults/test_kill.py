@@ -28,7 +28,7 @@ from support.running import until
 MOMENTS: Final = 20
 WELL_INTO: Final = 0.15
 """Seconds of the command's life in which it may still be hit."""
-BOUND: Final = 5.0
+BOUND: Final = 60.0
 """Seconds after which what lives on counts as a survivor; it takes some milliseconds."""
 STUBBORN: Final = (
     "trap '' TERM HUP INT QUIT; setsid sh -c 'while :; do sleep 0.05; done' \"$0\" & echo started;"
@@ -49,6 +49,10 @@ class Shell:
         arguments = ["-c", script, "sh", str(jail.installed.command), "run", "--", *command]
         environment = dict(jail.environment)
         self.child = pexpect.spawn("/bin/sh", arguments, cwd=str(jail.workspace), env=environment, timeout=60)
+        self.child.delaybeforesend = (
+            None  # pexpect's waits are for people's passwords: what is sent here ends a `read`
+        )
+        self.child.ptyproc.delayafterclose = 0
         self.before = termios.tcgetattr(self.child.child_fd)
 
     def settings(self) -> list[Any]:

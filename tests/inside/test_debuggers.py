@@ -77,11 +77,14 @@ strace -p:
     kill $tracer $child
     cat attached
 python:
-    python3 -c 'import faulthandler, sys; faulthandler.dump_traceback_later(0.1); import time; time.sleep(0.3)'
+    python3 -c 'import faulthandler, os, time; file = open("stacks", "w")
+    faulthandler.dump_traceback_later(0.02, file=file)
+    while not os.path.getsize("stacks"): time.sleep(0.02)'
+    cat stacks
 tmux:
     tmux -f /dev/null new-session -d -s work -x 100 -y 30 'sh -c "tput cols; tty; stty size; exec sh"'
     tmux send-keys -t work 'echo typed $((6*7))' Enter
-    for try in 1 2 3 4 5 6 7 8 9 10; do
+    for try in $(seq 300); do
         tmux capture-pane -p -t work > screen
         ! grep -q 'typed 42' screen || break
         sleep 0.2

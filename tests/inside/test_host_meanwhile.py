@@ -24,7 +24,7 @@ from support.installed import Installed
 from support.jails import PYTHON, Jail, git
 from support.running import Running, until
 
-SETTLE: Final = 3.0
+SETTLE: Final = 60.0
 """Seconds in which protection must be back after an action on the host; it takes milliseconds."""
 FREE: Final = "free"
 

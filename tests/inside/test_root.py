@@ -306,7 +306,7 @@ def test_a_repository_can_be_made_and_protected_paths_hold(
     own(jail.workspace, uid, 0o755)
     script = (
         "git init -q . && git add . && git commit -qm made; echo evil >> RESEARCH.md; echo obey > CLAUDE.md;"
-        " chmod 666 RESEARCH.md; mv RESEARCH.md x; sleep 0.2; ls CLAUDE.md; git log --format=%s"
+        " chmod 666 RESEARCH.md; mv RESEARCH.md x; while [ -e CLAUDE.md ]; do sleep 0.02; done; git log --format=%s"
     )
     done = jail.run("sh", "-c", script)
     assert done.stdout == "made\n", done.stderr

@@ -3,7 +3,6 @@
 import os
 import signal
 import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -228,9 +227,10 @@ def test_a_shell_on_a_terminal_has_job_control_size_and_name(running: Session) -
     child.expect("40 90")
     child.sendline("sleep 100")
     child.expect("sleep 100\r\n")
-    time.sleep(0.2)
-    child.send("\x1a")
-    child.expect("Stopped")
+    for _ in range(PATIENCE):
+        child.send("\x1a")  # before the shell has started it, nothing is there to stop
+        if child.expect(["Stopped", pexpect.TIMEOUT], timeout=1) == 0:
+            break
     child.sendline("fg")
     child.expect("\nsleep 100\r\n")
     child.send("\x03")

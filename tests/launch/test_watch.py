@@ -15,6 +15,7 @@ import pytest
 from jail.kernel import files
 from jail.launch import watch
 from jail.launch.watch import Host, Watch
+from support.running import until
 
 MIB = 1 << 20
 WAIT = "\nprint('ready', flush=True)\nsys.stdin.read()\n"
@@ -141,9 +142,9 @@ thread = threading.Thread(target=lambda: (fork(), stop.wait())); stop = threadin
 thread.daemon = True
 thread.start()
 fork()
-import time; time.sleep(0.1)
 """
     with running(program) as pid:
+        assert until(lambda: watch.family(pid)[1] == 6, 60)
         pids, tasks = watch.family(pid)
         by_psutil, threads = watch._family_without_children_files(pid)
     assert pids[0] == pid

@@ -27,6 +27,11 @@ class Process(NamedTuple):
         found = _stat(self.pid)
         return found is not None and found[2] == self.started and found[0] not in "ZX"
 
+    def stopped(self) -> bool:
+        """Whether SIGSTOP has reached it."""
+        found = _stat(self.pid)
+        return found is not None and found[2] == self.started and found[0] == "T"
+
 
 class Family(NamedTuple):
     """The processes of one run; `inside` are the command and all that it started."""
