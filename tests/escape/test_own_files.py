@@ -27,6 +27,8 @@ def test_a31_the_installation_state_cache_and_configuration_are_neither_seen_nor
     installed: Installed, tmp_path: Path
 ) -> None:
     jail = warm_jail(installed, tmp_path)
+    # A cache of its own: other tests fill the shared one meanwhile.
+    jail = jail._replace(environment={**jail.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")})
     lay(jail.home, {".config/jail/mine.toml": "x"})
     ask = "import json, sys, jail; print(json.dumps([*sys.path, sys.executable, sys.prefix, jail.__file__]))"
     told = subprocess.run([installed.python, "-I", "-c", ask], capture_output=True, text=True, check=True)
