@@ -72,9 +72,13 @@ class Running:
         self.process.communicate(timeout=PATIENCE)
 
     def line(self) -> str:
-        """The next line that the command prints, without its newline."""
+        """The next line that the command prints, without its newline; what follows is left to `wait`."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline().rstrip("\n")
+        found = bytearray()
+        # Byte by byte: what a buffer has read ahead, Popen.communicate would not see.
+        while (byte := os.read(self.process.stdout.fileno(), 1)) not in (b"", b"\n"):
+            found += byte
+        return found.decode()
 
     def say(self, text: str) -> Self:
         """Write to the command's standard input (`stdin=PIPE`)."""
