@@ -13,7 +13,7 @@ its own children (pid_namespaces(7)).
 
 Not seen: System V segments that nobody has attached, and the kernel's own memory (pipes, sockets, inodes). A
 program can close itself to us (PR_SET_DUMPABLE); then all growth of the host's shared memory counts as its
-own.
+own. Process 1, which is jail's, is always closed.
 """
 
 import os
@@ -109,7 +109,8 @@ class Watch:
     def _close_look(self, pids: Sequence[int], ours: int, growth: int) -> int:
         found = [_closely(pid) for pid in pids]
         anonymous = sum(each.anonymous for each in found)
-        if any(each.hidden for each in found):
+        # Process 1 is closed to us as to all inside, and jail's own: it shares nothing.
+        if any(each.hidden for pid, each in zip(pids, found, strict=True) if pid != self._process_1):
             return anonymous + max(ours, growth)
         shared = ours + _memfds(pids) + sum(each.shared for each in found)
         return anonymous + max(ours, min(shared, growth))
