@@ -50,10 +50,17 @@ def keep(package: str) -> None:
     except OSError:
         return
     try:
-        codes = _imported()
-        content = marshal.dumps((_stamp(package, codes), codes))  # type: ignore[arg-type]  # strings, numbers, codes
+        loaders = _imported()
+        before = _stamp(package, loaders)
+        codes: _Codes = {
+            name: (source, is_package, loader.get_code(name))
+            for name, (source, is_package, loader) in loaders.items()
+        }
+        content = marshal.dumps((before, codes))  # type: ignore[arg-type]  # strings, numbers, codes
         whole = os.write(fd, content) == len(content)
-        os.rename(partial, _path(package)) if whole else os.unlink(partial)
+        # A source that was replaced meanwhile must not vouch for what was read before.
+        kept = whole and _stamp(package, loaders) == before
+        os.rename(partial, _path(package)) if kept else os.unlink(partial)
     except (OSError, ValueError, ImportError):
         os.unlink(partial)
     finally:
@@ -65,13 +72,13 @@ def _path(package: str) -> str:
 
 
 def _imported() -> _Codes:
-    codes: _Codes = {}
+    """As _Codes, with each module's loader in place of its code."""
+    found: _Codes = {}
     for name, module in [*sys.modules.items()]:
         source = getattr(module, "__file__", None)
         if name.startswith("jail.") and name not in _BEFORE and source:
-            code = module.__spec__.loader.get_code(name)  # type: ignore[union-attr]  # it came from a file
-            codes[name] = (source, hasattr(module, "__path__"), code)
-    return codes
+            found[name] = (source, hasattr(module, "__path__"), module.__spec__.loader)  # type: ignore[union-attr]  # it came from a file
+    return found
 
 
 def _stamp(package: str, codes: _Codes) -> tuple[object, ...]:

@@ -105,6 +105,38 @@ def test_an_image_that_is_odd_in_any_way_is_none_and_is_made_anew(case: str, roo
     assert run(root).startswith("True"), "made anew"
 
 
+REPLACED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from jail import image
+from jail.room import part
+kind = type(part.__spec__.loader)
+read = kind.get_code
+def get_code(self, name):
+    code = read(self, name)
+    if name == sys.argv[2]:
+        path = sys.argv[1] + "/jail/room/other.py"
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write("VALUE = 7\\n")
+        os.utime(path + ".new", ns=(1, int(sys.argv[3])))
+        os.rename(path + ".new", path)
+    return code
+kind.get_code = get_code
+image.keep(sys.argv[1] + "/jail")
+"""
+
+
+@pytest.mark.parametrize("replaced_at", ["jail.room", "jail.room.other", "jail.room.part"])
+def test_a_source_that_was_replaced_while_codes_were_read_makes_no_image(
+    replaced_at: str, root: Path
+) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-S", "-c", REPLACED, str(root), replaced_at, "1"]
+    subprocess.run(command, env=environment, check=True, timeout=60)
+    assert run(root) == "False 7 SourceFileLoader", "no image says that the value is 1 still"
+    assert run(root) == "True 7 _Finder", "and what is as it was read makes one"
+
+
 def test_a_launch_that_filled_caches_is_no_model(root: Path) -> None:
     assert [run(root, "jail.policy.parse"), run(root)] == [ORDINARY, ORDINARY]
 
