@@ -3,7 +3,9 @@
 Rule: what help calls a value is what completion offers for it; no command registers anything, so one that is
 added has its words. Only a shell that asks pays for this: `jail run` and help never import it. A word that
 cannot be listed (the folder of sessions is somebody else's, a folder of PATH is closed) is not offered;
-nothing is ever printed about it, since the person is in the middle of a line.
+nothing is ever printed about it, since the person is in the middle of a line. Nor is one that a shell would
+read as anything but one word: the shells put it into the line as it is, and who named it may be a command
+that ran in the jail.
 """
 
 import os
@@ -23,6 +25,8 @@ DESCRIBED: Final = 30
 """Sessions, from the newest on, that are shown with their command: for each a ledger is opened."""
 RUNNING_ALONE: Final = ("exec", "stop")
 """Commands that take no session that has ended."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_+.@][A-Za-z0-9_+.@-]*")
+"""What no shell expands, splits or takes for an option, and what ends no line of click's answer to it."""
 _Offer = Callable[[click.Context, click.Parameter], Iterable[CompletionItem]]
 
 
@@ -47,7 +51,9 @@ class _Told(type(click.STRING)):  # type: ignore[misc]  # click names no public 
         # forgets what came before it.
         searched = [CompletionItem(incomplete, type=item.type) for item in found if item.type != "plain"]
         return searched + [
-            item for item in found if item.type == "plain" and item.value.startswith(incomplete)
+            item
+            for item in found
+            if item.type == "plain" and item.value.startswith(incomplete) and _PLAIN.fullmatch(item.value)
         ]
 
 

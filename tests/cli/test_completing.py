@@ -115,6 +115,23 @@ def test_programs_come_from_absolute_folders_of_path_alone(
     assert offered_for("COMMAND", "my") == [("file", "my"), ("plain", "my-bin")]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("my;id>pwned", "my`id`", "my$(id)", "my id", "my*", "my'", 'my"', "my\\", "my#", "my!1", "my&"),
+        *("my\nplain,forged", "my\tforged", "my\x1b[1m", "my\u202e", "my:forged", "my=forged", "my{1,2}"),
+    ],
+)
+def test_a_program_whose_name_a_shell_would_not_take_as_one_word_is_not_offered(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (name, "my-x86_64.g++", "-my"):
+        (tmp_path / each).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert offered_for("COMMAND", "my") == [("file", "my"), ("plain", "my-x86_64.g++")]
+    assert offered_for("COMMAND", "") == [("file", ""), ("plain", "my-x86_64.g++")]
+
+
 def test_what_a_command_chose_itself_stays() -> None:
     @click.command
     @click.argument("word", metavar="FILE", type=click.Choice(["one", "two"]))

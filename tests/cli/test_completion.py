@@ -28,6 +28,7 @@ TYPED = {
     "a folder": ("jail run --workspace myfol", "jail run --workspace myfolder/"),
     "a variable": ("jail run --env MY_VARI", "jail run --env MY_VARIABLE"),
     "a program": ("jail run -- my-pro", "jail run -- my-program"),
+    "no program that would be two commands": ("jail run -- zz", "jail run -- zz"),
     "a file for the program": ("jail run -- cat mypol", "jail run -- cat mypolicy.toml"),
     "a choice": ("jail completion zs", "jail completion zsh"),
     "no option of ours after --": ("jail run -- --work", "jail run -- --work"),
@@ -106,6 +107,7 @@ def ground(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Ja
     (jail.home / "bin").mkdir()
     (jail.home / "bin" / "my-program").touch(mode=0o755)
     (jail.home / "bin" / "my-prose").touch(mode=0o644)
+    (jail.home / "bin" / "zz;id>pwned").touch(mode=0o755)
     write(str(jail.home / ".local/state/jail"))
     return jail
 
