@@ -227,10 +227,12 @@ def _reading(asked: Asked) -> Iterator[Fault]:
 
 def _hiding(asked: Asked) -> Iterator[Fault]:
     """What is hidden is given by no other entry; what lies in a hidden folder is hidden already."""
+    hidden = {asked.place(item.value) for item in asked.draft.get("hide", [])}
     for position, text in enumerate(asked.value):
         place = asked.place(text)
-        if any(asked.place(item.value) == place for item in asked.draft.get("hide", [])):
+        if place in hidden:
             continue
+        hidden.add(place)
         for verb in ("system", "write", "read"):
             _leave_out(asked, verb, place)
         asked.draft["hide"] = [*asked.draft.get("hide", []), Item(clean(text), asked.origin(position))]

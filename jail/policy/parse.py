@@ -6,6 +6,7 @@ judge whatever has the right shape, so that one wrong key hides no other fault. 
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -140,7 +141,38 @@ def _decoded(content: bytes, file: str) -> str:
         raise PolicyFaults(f"the policy {file}", [fault]) from None
 
 
+_NO_KEY: Final = re.compile(
+    r'''
+      \# [^\n]*
+    | """ (?: [^\\] | \\ (?: . | \Z ) )*? (?: "{3,5} | \Z )
+    | '{3} .*? (?: '{3,5} | \Z )
+    | "   (?: [^"\\\n] | \\. )* "?
+    | '   [^'\n]* '?
+    ''',
+    re.DOTALL | re.VERBOSE,
+)
+"""Comments and strings of TOML 1.0.0; one that does not end takes the rest, so that no text is read twice."""
+_BETWEEN_KEYS: Final = re.compile(r"[\n=,\[\]{}]")
+_MOST_DOTS: Final = 16
+"""Dots of one key; [environment.set] has one. tomllib's time grows with their square."""
+
+
+def _too_deep(text: str) -> int:
+    """The line of the first key with more dots than any policy has, 0 for none."""
+    bare = _NO_KEY.sub(lambda found: "\n" * found[0].count("\n") + "_", text)
+    at = 0
+    for part in _BETWEEN_KEYS.split(bare):
+        if part.count(".") > _MOST_DOTS:
+            return bare.count("\n", 0, at) + 1
+        at += len(part) + 1
+    return 0
+
+
 def _document(text: str, file: str) -> dict[str, Any]:
+    line = _too_deep(text)
+    if line:
+        what = f"not TOML that can be a policy: a key of more than {_MOST_DOTS} dots"
+        raise PolicyFaults(f"the policy {file}", [Fault(file, f"line {line}", what, _FIRST)])
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -150,8 +182,11 @@ def _document(text: str, file: str) -> dict[str, Any]:
         what, where = f"not TOML: {message or place}", place.removesuffix(")") if message else "the file"
         if where == "end of document":
             where = f"line {text.count(chr(10)) + 1}, the end of the file"
-    fault = Fault(file, where, what, "correct this first: until then nothing else can be checked")
+    fault = Fault(file, where, what, _FIRST)
     raise PolicyFaults(f"the policy {file}", [fault])
+
+
+_FIRST: Final = "correct this first: until then nothing else can be checked"
 
 
 def _described(document: dict[str, Any]) -> Iterator[Found]:

@@ -25,6 +25,8 @@ PROJECT_FILE: Final = ".jail.toml"
 """Name of a project's file at the root of the workspace; plan/protected.py keeps it read-only inside."""
 LARGEST_FILE: Final = 1 << 20
 """Bytes of a policy file; the largest shipped one has 10 KiB, and no person writes more than this."""
+LARGEST_PROJECT: Final = 1 << 16
+"""Bytes of a project's file: whoever wrote the project wrote it, and it is judged before every run there."""
 
 
 class Text(NamedTuple):
@@ -133,11 +135,11 @@ def _user(file: str) -> Text | None:
 
 def _project(workspace: str) -> Text | None:
     """The project's file; never through a link, which could show any file of the person in an error."""
-    return _read(os.path.join(workspace, PROJECT_FILE), os.O_NOFOLLOW)
+    return _read(os.path.join(workspace, PROJECT_FILE), os.O_NOFOLLOW, LARGEST_PROJECT)
 
 
-def _read(file: str, flags: int) -> Text | None:
-    """A regular file that not everybody may write, LARGEST_FILE at most; None where there is none.
+def _read(file: str, flags: int, most: int = LARGEST_FILE) -> Text | None:
+    """A regular file that not everybody may write, of `most` bytes; None where there is none.
 
     Its group may: with umask 002, as many systems have it, each person's own group may write all their files.
     O_NONBLOCK: opening a FIFO must not wait (open(2)).
@@ -162,13 +164,13 @@ def _read(file: str, flags: int) -> Text | None:
             raise _unfit(
                 file, "can be written by anybody", "look at what it says, then run `chmod o-w` on it"
             )
-        content = _whole(descriptor)
+        content = _whole(descriptor, most)
     except OSError as error:
         raise _unfit(file, f"cannot be read: {error.strerror}", "look at its file system") from None
     finally:
         os.close(descriptor)
     if content is None:
-        raise _unfit(file, "is larger than 1 MiB", "name the TOML file of a policy")
+        raise _unfit(file, f"is larger than {most >> 10} KiB", "name the TOML file of a policy")
     return Text(file, content, _state(found))
 
 
@@ -196,11 +198,11 @@ def _unfit(file: str, what: str, hint: str) -> JailError:
     return JailError(f"the policy {what}", where=file, hint=hint, code=EXIT_USAGE)
 
 
-def _whole(descriptor: int) -> bytes | None:
-    """All of a file, or None where it has more than LARGEST_FILE bytes, also if it grows meanwhile."""
+def _whole(descriptor: int, most: int) -> bytes | None:
+    """All of a file, or None where it has more than `most` bytes, also if it grows meanwhile."""
     content = b""
-    while len(content) <= LARGEST_FILE:
-        part = os.read(descriptor, LARGEST_FILE + 1 - len(content))
+    while len(content) <= most:
+        part = os.read(descriptor, most + 1 - len(content))
         if not part:
             return content
         content += part

@@ -177,7 +177,7 @@ def make_nothing(path: Path) -> None:
     [
         (make_fifo, "not a regular file"),
         (make_folder, "not a regular file"),
-        (make_large, "larger than 1 MiB"),
+        (make_large, "larger than 1024 KiB"),
         (make_dangling, "leads nowhere"),
         (make_loop, "symbolic links"),
         (make_nothing, "No such file"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jail.policy import narrow
 from jail.policy.check import PolicyFaults, resolved
 from jail.policy.narrow import RULES
 from jail.policy.paths import beneath
@@ -245,6 +246,20 @@ def test_the_origin_of_what_it_changed_is_the_project() -> None:
     assert composed.draft["hide"][-1].origin.key == "files.hide[0]"
     assert composed.draft["hide"][0].origin.who == "your policy"
     assert composed.policy.sources[-1][0] == PROJECT_FILE
+
+
+def test_twice_as_many_entries_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = narrow.resolved
+    monkeypatch.setattr(narrow, "resolved", lambda *given: asked.append(given[0]) or real(*given))
+
+    def cost(verb: str, count: int) -> int:
+        asked.clear()
+        made(own=MINE, project=f"[files]\n{verb} = {[f'x{number}' for number in range(count)]}")
+        return len(asked)
+
+    for verb in ("hide", "read"):
+        assert cost(verb, 400) <= 2 * cost(verb, 200), verb
 
 
 # ---- CVE-2025-59536 and its kind: files of a project that are wrong, or written by who wishes harm ----

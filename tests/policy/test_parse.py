@@ -20,6 +20,7 @@ from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
 from support.installed import CHECKOUT
 
 HOME = "/home/ada"
+DOTS = "b." * 20
 GOLDEN = CHECKOUT / "tests" / "golden"
 OVERNIGHT = (CHECKOUT / "policies" / "overnight.toml").read_text(encoding="utf-8")
 
@@ -213,12 +214,41 @@ def test_one_fault_is_told_once_at_its_key(text: str, key: str, part: str) -> No
         ("x = " + "9" * 5000, "the file", "not TOML"),
         ("x = " + "[" * 100_000, "the file", "nested too deeply"),
         ("\0", "line 1, column 1", "not TOML"),
+        # Keys that tomllib would take minutes for, wherever TOML lets one stand and whatever is before it.
+        ("a." * 100_000 + "a = 1", "line 1", "dots"),
+        (f'name = "x"\n[{DOTS}a]', "line 2", "dots"),
+        (f"[[ {DOTS}a ]]", "line 1", "dots"),
+        (f"x = {{ {DOTS}a = 1 }}", "line 1", "dots"),
+        (f"x = [1, {{ y = 2, {DOTS}a = 1 }}]", "line 1", "dots"),
+        ('"a" . ' * 99 + "'a' = 1", "line 1", "dots"),
+        (f'x = """\\""""\n"""""" # "\n{DOTS}a = 1', "line 3", "dots"),
+        (f'x = """y"""""\n{DOTS}a = 1', "line 2", "dots"),
+        (f"x = '''y\\'''''\n{DOTS}a = 1", "line 2", "dots"),
+        (f"x = '\\'\n{DOTS}a = 1", "line 2", "dots"),
+        (f'x = "\\\\"\n{DOTS}a = 1', "line 2", "dots"),
+        (f"# \"\"\" '''\n{DOTS}a = 1", "line 2", "dots"),
+        (f'x = "#"\n{DOTS}a = 1', "line 2", "dots"),
     ],
 )
 def test_what_is_not_toml_is_told_with_its_place(text: str | bytes, where: str, part: str) -> None:
     [(key, message)] = faults(text)
     assert key == where
     assert part in message
+
+
+@pytest.mark.parametrize("quote", ['"', "'", '"""', "'''"])
+def test_dots_that_part_no_keys_are_nobodys_matter(quote: str) -> None:
+    dots = f"..{DOTS}"
+    tables = parse(
+        f"# {dots}\nname = 'x'\ndescription = {quote}{dots}{quote} # {dots}".encode(), "f", HOME, OWN
+    )
+    assert tables.tables["description"] == dots
+
+
+@pytest.mark.parametrize("text", ['"""\\', "'''a", '"""', '"\\', '""', "'", '"""\\"'])
+def test_strings_that_do_not_end_are_read_once(text: str) -> None:
+    with pytest.raises(PolicyFaults):
+        parse((f"x = {text}" * 20_000).encode(), "f", HOME, OWN)
 
 
 def test_one_wrong_key_hides_no_other_fault() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from jail.errors import EXIT_USAGE, JailError, printable
 from jail.policy import sources
-from jail.policy.sources import LARGEST_FILE, PROJECT_FILE, Given, gather
+from jail.policy.sources import LARGEST_FILE, LARGEST_PROJECT, PROJECT_FILE, Given, gather
 from support.composed import HOME, LEVELS, PARTS
 
 FINE = '[limits]\ntmp = "1 MiB"\n'
@@ -90,6 +90,17 @@ def a_socket(path: Path) -> None:
 
 def a_large_file(path: Path) -> None:
     path.write_bytes(b"#" * (LARGEST_FILE + 1))
+
+
+def test_a_projects_file_may_be_as_large_as_the_limit_and_no_larger(tmp_path: Path) -> None:
+    file = tmp_path / PROJECT_FILE
+    file.write_bytes(b"#" * LARGEST_PROJECT)
+    project = gather(None, HOME, workspace=str(tmp_path)).project
+    assert project is not None
+    assert len(project.content) == LARGEST_PROJECT
+    file.write_bytes(b"#" * (LARGEST_PROJECT + 1))
+    with pytest.raises(JailError, match="larger than 64 KiB"):
+        gather(None, HOME, workspace=str(tmp_path))
 
 
 def a_sparse_file(path: Path) -> None:
