@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import stat
+import sys
 
 from jail.kernel import libc
 from jail.kernel.syscalls import number
@@ -100,6 +101,23 @@ def identity(fd: int) -> Identity:
     """Device and inode behind an fd."""
     found = os.fstat(fd)
     return Identity(found.st_dev, found.st_ino)
+
+
+_AT_FDCWD: Final = -100
+_STATX_BTIME: Final = 0x800
+"""<linux/fcntl.h>, <linux/stat.h>; struct statx has 256 bytes, its mask first, and stx_btime at 80."""
+
+
+def birth(path: str) -> int:
+    """When what `path` leads to was made, in nanoseconds since the epoch; 0 where its file system does not
+    say (statx(2)).
+    """
+    buffer = ctypes.create_string_buffer(256)
+    libc.syscall(f"statx({path})", number("statx"), _AT_FDCWD, path, 0, _STATX_BTIME, buffer)
+    mask, seconds, nanoseconds = (
+        int.from_bytes(buffer.raw[at : at + size], sys.byteorder) for at, size in ((0, 4), (80, 8), (88, 4))
+    )
+    return seconds * 10**9 + nanoseconds if mask & _STATX_BTIME else 0
 
 
 def make_folders(root: int, path: str, mode: int = 0o755) -> int:

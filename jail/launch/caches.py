@@ -1,4 +1,5 @@
-"""Where the private caches lie on the host: one folder for each workspace, kept from run to run.
+"""Where the private caches lie on the host: one folder for each workspace, kept from run to run
+as long as that folder itself is.
 
 Rule: jail never reads, runs or parses what is in them; it makes the folder, looks at whose it is, binds it,
 and `jail gc` counts and removes it (leftovers.py). Each holds `files`, which is what the command sees, and
@@ -22,6 +23,8 @@ _NAME: Final = 32
 """Hex digits of a folder's name: 128 bits of a digest."""
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_PERMISSIONS: Final = 0o7777
+_PRIVATE: Final = 0o700
 LONGEST_PATH: Final = 4096
 """PATH_MAX of <linux/limits.h>."""
 
@@ -29,11 +32,13 @@ LONGEST_PATH: Final = 4096
 def place(cache: str, workspace: str, uid: int) -> str:
     """The folder that holds the cache of `workspace` for commands of `uid`, "" where none can be kept.
 
-    `cache` is jail's cache folder. Asks only; `prepare` makes it.
+    `cache` is jail's cache folder. Asks only; `prepare` makes it. A folder that was made at the same path
+    later is another workspace: what a command left for the first must not run in the second.
     """
     above = os.path.realpath(os.path.dirname(cache))
     there = f"{above}/{os.path.basename(cache)}"
-    name = sha256_hex(f"{workspace}\0{uid}".encode("utf-8", "surrogateescape"))[:_NAME]
+    whose = f"{workspace}\0{_incarnation(workspace)}\0{uid}"
+    name = sha256_hex(whose.encode("utf-8", "surrogateescape"))[:_NAME]
     holder = f"{there}/{FOLDER}/{name}"
     return f"{holder}/{FILES}" if _is_usable(holder, there) else ""
 
@@ -41,6 +46,19 @@ def place(cache: str, workspace: str, uid: int) -> str:
 def is_name(text: str) -> bool:
     """Whether `text` has the form of the name of one cache's folder."""
     return len(text) == _NAME and all(char in "0123456789abcdef" for char in text)
+
+
+def _incarnation(folder: str) -> str:
+    """What tells a folder from one that was there before: when it was made, where the file system knows.
+
+    Not the device, whose number may change from boot to boot, nor the inode alone, which the next folder
+    often gets.
+    """
+    try:
+        made = files.birth(folder)
+        return f"made {made}" if made else f"inode {os.stat(folder).st_ino}"
+    except OSError:
+        return ""
 
 
 def _is_usable(folder: str, top: str) -> bool:
@@ -97,6 +115,9 @@ def _prepare(folder: str, workspace: str, owner: tuple[int, int]) -> files.Ident
             os.chown(FILES, *owner, dir_fd=holder_fd, follow_symlinks=False)
         fd = os.open(FILES, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=holder_fd)
         try:
+            if os.fstat(fd).st_mode & _PERMISSIONS != _PRIVATE:
+                # An earlier command may have closed it; through the fd, as chmod(2) follows a link.
+                os.chmod(f"/proc/self/fd/{fd}", _PRIVATE)
             return files.identity(fd)
         finally:
             os.close(fd)
