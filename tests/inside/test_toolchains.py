@@ -223,12 +223,18 @@ def test_a_later_run_finds_the_cache_of_an_earlier_one_and_never_the_persons(pac
     assert packages.outside(READ, json.dumps([[".cache/pip/mark"], CANARY])) == [".cache/pip/mark"]
 
 
-def test_another_workspace_has_another_cache(jail: Jail) -> None:
+def test_another_workspace_has_another_cache_and_one_made_later_at_its_path_too(jail: Jail) -> None:
     other = jail.home.parent / "other"
     other.mkdir()
-    count = "echo x >> ~/.cache/mark; wc -l < ~/.cache/mark"
-    said = [jail.run("sh", "-c", count, cwd=cwd).stdout.strip() for cwd in (jail.workspace, other, other)]
-    assert said == ["1", "1", "2"]
+    count = "echo x >> ~/.cache/mark; wc -l < ~/.cache/mark; chmod 000 ~/.cache/"
+
+    def marks(cwd: Path) -> str:
+        return jail.run("sh", "-c", count, cwd=cwd).stdout.strip()
+
+    assert [marks(cwd) for cwd in (jail.workspace, other, other)] == ["1", "1", "2"]
+    other.rmdir()
+    other.mkdir()
+    assert marks(other) == "1"
 
 
 def test_links_that_an_earlier_run_planted_lead_no_later_one_out(jail: Jail) -> None:
