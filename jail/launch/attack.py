@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 from jail.errors import EXIT_SIGNAL_BASE
@@ -84,8 +85,14 @@ def examine(environ: Mapping[str, str], policy: str | None = None, only: Sequenc
         policy = os.path.abspath(policy)
     home = survey.caller_from(environ, "/").home
     own = places.own(environ, home)
-    rules = load(policy, own.cache, home, user=own.user_policy)
-    named = [rule for rule in (*rules.write, *rules.read) if not rule.startswith(("/", "~"))]
+    judged = partial(load, policy, own.cache, home, user=own.user_policy)
+    # First where the person has it, so that a fault names their file and not its copy.
+    judged(workspace=os.getcwd())
+
+    def named(workspace: str) -> list[str]:
+        rules = judged(workspace=workspace)
+        return [rule for rule in (*rules.write, *rules.read) if not rule.startswith(("/", "~"))]
+
     chosen = tuple(attack for attack in ATTACKS if not only or attack.name in only)
     with _ended_in_order(), attack_lay.laid(environ, named) as ground:
         answer = attack_run.run(ground, policy, [attack.name for attack in chosen])

@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Final
@@ -20,6 +20,7 @@ from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.kernel import libc, privileges
 from jail.launch import doctor_tries, places, survey
 from jail.launch.attacks import asking, words
+from jail.policy.paths import beneath
 
 CANARY: Final = "canary"
 HOST_SOCKET: Final = "host.sock"
@@ -75,8 +76,9 @@ class Ground:
 
 
 @contextmanager
-def laid(environ: Mapping[str, str], named: Sequence[str]) -> Iterator[Ground]:
-    """Lay everything out, and take it away again; `named`: folders of the workspace that the policy names.
+def laid(environ: Mapping[str, str], named: Callable[[str], Sequence[str]]) -> Iterator[Ground]:
+    """Lay everything out, and take it away again; `named`: what the policy of a run in that workspace names
+    there, by paths relative to it.
 
     Raises JailError where there is no place for it.
     """
@@ -120,7 +122,7 @@ def _temporary(stack: ExitStack, parent: str, prefix: str) -> str:
     return folder
 
 
-def _folders(ground: Ground, stack: ExitStack, named: Sequence[str]) -> str:
+def _folders(ground: Ground, stack: ExitStack, named: Callable[[str], Sequence[str]]) -> str:
     parent = tempfile.gettempdir()
     if os.geteuid() == 0 and os.stat(parent).st_uid != 0:
         parent = "/tmp"  # noqa: S108 - whose owner is root: what root makes there nobody can exchange
@@ -137,8 +139,8 @@ def _folders(ground: Ground, stack: ExitStack, named: Sequence[str]) -> str:
         ground.folders.append(at_home)
         ground.files[f"{at_home}/{CANARY}"] = ground.token.encode()
     _workspace(ground, {"beside": beside, "home": at_home})
-    for name in named:
-        os.makedirs(f"{ground.workspace}/{name}", exist_ok=True)
+    for name in named(ground.workspace):
+        _stand_in(ground.workspace, name)
     ground.truths.update(
         workspace=ground.workspace,
         secret_beside=f"{beside}/{CANARY}",
@@ -148,6 +150,13 @@ def _folders(ground: Ground, stack: ExitStack, named: Sequence[str]) -> str:
     ground.environ[VARIABLE] = ground.token
     ground.environ.setdefault("SSH_AUTH_SOCK", f"{at_home or beside}/{HOST_SOCKET}")
     return base
+
+
+def _stand_in(workspace: str, name: str) -> None:
+    """A folder for what a rule names and is not there: the workspace that it was written for has one."""
+    path = f"{workspace}/{name}"
+    if not os.path.lexists(path) and beneath(os.path.realpath(path), workspace):
+        os.makedirs(path)
 
 
 def _at_home(ground: Ground, stack: ExitStack) -> str:

@@ -211,6 +211,22 @@ def test_a_policy_of_ones_own_is_attacked(jail: Jail) -> None:
     assert (report["policy"], report["not_held"], done.returncode) == ("mine", 0, 0)
 
 
+def test_a_projects_own_file_is_part_of_the_policy_and_what_it_names_has_a_stand_in(jail: Jail) -> None:
+    for name in ("schemas", "docs/deep", "private"):
+        (jail.workspace / name).mkdir(parents=True)
+    project = jail.workspace / ".jail.toml"
+    names = ["schemas", "docs/deep", ".git/config", "RESEARCH.md"]
+    project.write_text(f'[files]\nread = {names}\nhide = ["private"]\n')
+    done = jail.call("doctor", "--attack", "--json")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert json.loads(done.stdout)["not_held"] == 0
+    # The control: the file is read, and its faults are told of it, not of a copy.
+    project.write_text('[files]\nread = ["~/more"]\n')
+    done = jail.call("doctor", "--attack")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"the project file {project} has a fault" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
