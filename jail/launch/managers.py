@@ -14,9 +14,9 @@ class Manager(NamedTuple):
     `part` is a name in TOOLCHAINS, "" for one that serves several; `variables` name the root in the person's
     environment, `folders` are its usual places in the home folder; of both the first that is there counts.
     `given` read-only (`.` is all of it), `secrets` absent; `follow`: links whose ends are given too; `files`
-    of the home folder, given where they hold no secret; `sets`: the variable that names the root inside;
-    `choices`: variables that select a version; `commands`: names in PATH that mean that it is in use;
-    `needs`: other managers.
+    of the home folder, of which settings.py gives what it understands; `sets`: the variable that names the
+    root inside; `choices`: variables that select a version; `commands`: names in PATH that mean that it is in
+    use; `needs`: other managers.
     """
 
     name: str

@@ -13,12 +13,11 @@ from jail.plan.workspace import is_reserved
 from jail.policy.paths import beneath, overlaps
 
 MOST_ENTRIES: Final = 256
-"""Names that one `*` may stand for: versions of one language, tools of one manager."""
+"""Names that one `*` may stand for: versions of one language, tools of one manager. What has more is not
+given where a secret may lie behind each.
+"""
 MOST_LINKS: Final = 40
 """Symbolic links on one way, as the kernel counts them (path_resolution(7))."""
-SETTINGS_LIMIT: Final = 65536
-"""Bytes of a settings file that is read to see whether it holds a secret."""
-SECRET_WORDS: Final = "token password passwd secret credential auth [env] api_key apikey private".split()
 COMMANDS: Final = {name: manager for manager in MANAGERS for name in manager.commands.split()}
 
 
@@ -72,8 +71,11 @@ def _owner(path: str) -> int:
         return -1
 
 
-def expand(root: str, pattern: str) -> list[str]:
-    """The paths beneath `root` that are there; `.` is the root itself, `*` in a name stands for anything."""
+def expand(root: str, pattern: str, unseen: set[str] | None = None) -> list[str]:
+    """The paths beneath `root` that are there; `.` is the root itself, `*` in a name stands for anything.
+
+    Folders that were not seen whole are added to `unseen`.
+    """
     if pattern == ".":
         return [root]
     found = [root]
@@ -85,7 +87,7 @@ def expand(root: str, pattern: str) -> list[str]:
         found = [
             f"{folder}/{entry}"
             for folder in found
-            for entry in listing(folder)
+            for entry in listing(folder, unseen=unseen)
             if entry.startswith(before) and entry.endswith(after)
         ]
     return [path for path in found if os.path.lexists(path)]
@@ -97,13 +99,24 @@ def canonical(path: str) -> str:
     return f"{os.path.realpath(folder)}/{name}"
 
 
-def listing(folder: str, most: int = MOST_ENTRIES) -> list[str]:
-    """At most `most` names in a folder, in order; none where it cannot be listed."""
+def listing(folder: str, most: int = 0, unseen: set[str] | None = None) -> list[str]:
+    """At most `most` names in a folder (MOST_ENTRIES for 0), in order; none where it cannot be listed.
+
+    A folder with more, or one that is there and cannot be listed, is added to `unseen`.
+    """
+    most = most or MOST_ENTRIES
+    names = list[str]()
     try:
         with os.scandir(folder) as entries:
-            return sorted(entry.name for _, entry in zip(range(most), entries, strict=False))
+            names = [entry.name for _, entry in zip(range(most + 1), entries, strict=False)]
+        whole = len(names) <= most
+    except (FileNotFoundError, NotADirectoryError):
+        whole = True
     except OSError:
-        return []
+        whole = False
+    if unseen is not None and not whole:
+        unseen.add(folder)
+    return sorted(names[:most])
 
 
 def of_parts(manager: Manager, root: str, parts: tuple[str, ...]) -> str:
@@ -148,16 +161,6 @@ def resolved(path: str) -> tuple[str, list[tuple[str, str]]]:
         pending = text.split("/") + pending
         here = "" if text.startswith("/") else here
     return here or "/", links
-
-
-def holds_no_secret(path: str) -> bool:
-    """Whether a settings file is short plain text without a word that secrets stand beside."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(SETTINGS_LIMIT + 1).lower()
-    except (OSError, UnicodeDecodeError):
-        return False
-    return len(text) <= SETTINGS_LIMIT and not any(word in text for word in SECRET_WORDS) and "@" not in text
 
 
 def is_plain(value: str) -> bool:

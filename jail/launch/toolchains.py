@@ -17,7 +17,7 @@ from jail.launch.searchpath import DISTRIBUTED, LOCAL, Ask
 from jail.light import Final
 from jail.plan.facts import Place, Toolchain, Tools
 from jail.plan.workspace import is_reserved
-from jail.policy.paths import beneath, deepest
+from jail.policy.paths import beneath, deepest, overlaps
 
 MOST_NAMES: Final = 4096
 """Names of one PATH folder that are looked at; the rest is in the folder all the same."""
@@ -27,6 +27,8 @@ MOST_LEADS: Final = 1024
 """Ways out of PATH folders that are followed, in all."""
 MOST_DEPTH: Final = 16
 """Steps from one file to the next: the kernel follows five interpreters (BINPRM_MAX_RECURSION, fs/exec.c)."""
+SHOWN: Final = 8
+"""Entries of a file that are named in one note."""
 INTERPRETERS: Final = ("python", "node", "ruby", "java", "perl")
 """How names begin that a PATH folder in the workspace may lead out by: `.venv/bin/python`."""
 
@@ -53,6 +55,7 @@ class _Search:
         self.links: dict[str, str] = {}
         self.left: dict[str, str] = {}
         self.variables: dict[str, str] = {}
+        self.settings: dict[str, tuple[str, str]] = {}
         self.notes: dict[str, None] = {}
         self.seen: set[str] = set()
         self.given: list[str] = []
@@ -76,6 +79,7 @@ class _Search:
             tuple(self.variables.items()),
             tuple(pointers),
             tuple(self.notes),
+            tuple((path, text, why) for path, (text, why) in self.settings.items()),
         )
 
     def entry(self, place: Place) -> None:
@@ -252,7 +256,8 @@ class _Search:
                 self.variables[name] = value
         if manager.name == "mise":
             self.variables["MISE_TRUSTED_CONFIG_PATHS"] = self.ask.workspace
-        self._give_files(manager, through)
+        if manager.files:
+            self._give_settings(manager, through)
         for pattern in manager.follow.split():
             for path in tables.expand(root, pattern):
                 if os.path.islink(path) and self._is_shown(path):
@@ -261,16 +266,25 @@ class _Search:
             if known.name in manager.needs.split():
                 self._give_manager(known, its_root, f"{manager.name}, which needs it")
 
-    def _give_files(self, manager: Manager, through: str) -> None:
-        """The manager's own settings in the home folder, where they hold no secret."""
+    def _give_settings(self, manager: Manager, through: str) -> None:
+        """What is understood of the manager's own settings in the home folder."""
+        from jail.launch import settings
+
         for name in manager.files.split():
             path = f"{self.ask.home}/{name}"
             if not os.path.isfile(path):
                 continue
-            if tables.holds_no_secret(path):
-                self._add(manager.part, f"{manager.name}'s settings", path, through, ".")
-            else:
-                self.notes[f"{path} is not given: it may hold a secret, or is no plain text"] = None
+            real, links = self._resolved(path)
+            known = settings.read(real, name)
+            if known is None:
+                self.notes[f"{path} is not given: its form is not understood"] = None
+                continue
+            if known.left:
+                some = ", ".join(known.left[:SHOWN]) + (", …" if len(known.left) > SHOWN else "")
+                self.notes[f"of {path} only what is known to be no secret is given, not {some}"] = None
+            if known.text and not is_reserved(real) and not beneath(real, self.ask.workspace):
+                self._remember(links)
+                self.settings[real] = (known.text, f"{manager.name}'s settings, through {through}")
 
     def _give_shape(self, shape: Shape, root: str, through: str) -> None:
         self._add(shape.part, shape.name, root, through, shape.given, shape.secrets)
@@ -293,10 +307,14 @@ class _Search:
         key = root if root not in self.found else f"{root} {given}"
         if key in self.found or not paths:
             return
-        hidden = [tables.canonical(path) for word in secrets.split() for path in tables.expand(root, word)]
+        unseen = set[str]()
+        hidden = [
+            tables.canonical(path) for word in secrets.split() for path in tables.expand(root, word, unseen)
+        ]
         why = f"{name}, through {through}"
         looked = [places.look(path)._replace(given=why) for path in paths]
         looked = [place for place in looked if place.real_kind in ("file", "folder")]
+        looked = [place for place in looked if not self._is_unseen(place, unseen)]
         for place in looked:
             if place.kind == "symlink":
                 self._remember(self._resolved(place.path)[1])
@@ -304,6 +322,15 @@ class _Search:
         self.found[key] = Toolchain(
             part, name, root, through, tuple(looked), tuple(dict.fromkeys(hidden)), known
         )
+
+    def _is_unseen(self, place: Place, unseen: set[str]) -> bool:
+        """Whether `place` may hold secrets that no pattern found."""
+        for folder in unseen:
+            if overlaps(place.real, os.path.realpath(folder)):
+                why = "cannot be listed, or has more entries than are looked into"
+                self.notes[f"{place.path} is not given, as secrets may lie in it: {folder} {why}"] = None
+                return True
+        return False
 
     def _is_shown(self, real: str) -> bool:
         shown = (*self.ask.system, *self.given, *self.folders)

@@ -71,7 +71,8 @@ class Toolchain(NamedTuple):
 class Tools(NamedTuple):
     """What PATH leads to. `links`: symbolic links on the way, path and text; `left`: PATH entries that are
     not given, and why; `variables`: environment names that these toolchains need; `pointers`: those that
-    count only where every path in their value is given; `notes` for a person.
+    count only where every path in their value is given; `notes` for a person; `settings`: files to make, with
+    path, text and why.
     """
 
     found: tuple[Toolchain, ...] = ()
@@ -80,6 +81,7 @@ class Tools(NamedTuple):
     variables: tuple[tuple[str, str], ...] = ()
     pointers: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str, str], ...] = ()
 
 
 class Gpu(NamedTuple):

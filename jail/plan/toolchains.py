@@ -38,6 +38,11 @@ def give(trees: Trees, facts: Facts) -> None:
     for path, text in facts.tools.links:
         if not trees.holds(path) and not deepest(path, folders):
             trees.links.append(Step("link", path, text, (), "as on the host"))
+    hidden = [path for place in facts.hide for path in (place.path, place.real) if path]
+    for path, text, why in facts.tools.settings:
+        unseen = deepest(path, hidden) or found_withheld(path, facts, beneath)
+        if not (unseen or trees.holds(path) or deepest(path, folders)):
+            trees.links.append(Step("file", path, text, (), why))
 
 
 def hide_secrets(trees: Trees, facts: Facts) -> None:

@@ -1,4 +1,4 @@
-"""Reading the tables against the file system: patterns, links, roots, and settings that may hold a secret."""
+"""Reading the tables against the file system: patterns, links and roots."""
 
 import os
 from pathlib import Path
@@ -36,8 +36,22 @@ def test_a_pattern_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(20):
         (folder / f"{number}").mkdir()
     monkeypatch.setattr(tables, "MOST_ENTRIES", 5)
-    assert len(tables.listing(str(folder), 5)) == 5
+    assert len(tables.listing(str(folder), 5)) == len(tables.listing(str(folder))) == 5
     assert tables.listing(f"{folder}/none") == []
+
+
+def test_what_was_not_seen_whole_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("few/1", "many/1", "many/2", "many/3", "closed/1"):
+        (folder / name).mkdir(parents=True)
+    (folder / "few" / "2").touch()
+    monkeypatch.setattr(tables, "MOST_ENTRIES", 2)
+    (folder / "closed").chmod(0o311)
+    said: dict[str, set[str]] = {}
+    for pattern in ("few/*", "few/*/*", "many/*/x", "closed/*", "none/*", "closed/1"):
+        tables.expand(str(folder), pattern, said.setdefault(pattern, set()))
+    (folder / "closed").chmod(0o755)
+    assert {pattern for pattern, unseen in said.items() if unseen} == {"many/*/x", "closed/*"}
+    assert said["many/*/x"] == {f"{folder}/many"}
 
 
 def test_links_are_followed_one_by_one_and_loops_end(folder: Path) -> None:
@@ -91,27 +105,6 @@ def test_installs_are_those_of_the_parts_in_use(folder: Path) -> None:
         (folder / name).mkdir(parents=True)
     assert "installs/nodejs installs/terraform" in tables.of_parts(ASDF, str(folder), ("node",))
     assert tables.of_parts(PYENV, str(folder), ()) == PYENV.given
-
-
-@pytest.mark.parametrize(
-    ("text", "clean"),
-    [
-        ("node 20\npython 3.12\n", True),
-        ('[env]\nX = "1"\n', False),
-        ('github_token = "x"\n', False),
-        ("url = https://me@host/\n", False),
-        ("Password: x", False),
-        ("x" * (tables.SETTINGS_LIMIT + 1), False),
-        ("\udcff", False),
-    ],
-)
-def test_settings_are_given_only_as_plain_text_without_a_secrets_word(
-    folder: Path, text: str, clean: bool
-) -> None:
-    file = folder / "settings"
-    file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert tables.holds_no_secret(str(file)) is clean
-    assert not tables.holds_no_secret(f"{folder}/none")
 
 
 def test_a_version_is_a_word_and_nothing_else() -> None:

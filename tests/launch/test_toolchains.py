@@ -218,18 +218,18 @@ LAYOUTS: dict[str, tuple[str, str, str, str, str]] = {
             ".tool-versions = nodejs 20; .asdf/downloads/x = x"
         ),
         "~/.asdf/shims ~/.asdf/bin",
-        ".asdf/shims .asdf/bin .asdf/installs/nodejs .asdf/plugins .tool-versions",
+        ".asdf/shims .asdf/bin .asdf/installs/nodejs .asdf/plugins",
         ".asdf/installs/nodejs/20/etc .asdf/plugins/nodejs/.git",
         "ASDF_DATA_DIR=~/.asdf",
     ),
     "mise, whose shims are links to it": (
         (
             ".local/share/mise/shims/node -> ~/.local/bin/mise; .local/bin/mise = x;"
-            ".local/share/mise/installs/node/20/bin/node = x; .config/mise/config.toml = [tools];"
+            ".local/share/mise/installs/node/20/bin/node = x; .config/mise/config.toml = [tools]\nnode = '20';"
             ".config/mise/age.txt = canary"
         ),
         "~/.local/share/mise/shims",
-        ".local/share/mise/shims .local/share/mise/installs/node .config/mise/config.toml .local/bin/mise",
+        ".local/share/mise/shims .local/share/mise/installs/node .local/bin/mise",
         "",
         "MISE_DATA_DIR=~/.local/share/mise",
     ),
@@ -412,12 +412,59 @@ def test_the_commands_own_program_is_given_whatever_the_parts(home: Path) -> Non
     assert not search(home, "~/.local/bin", parts=()).found
 
 
-def test_settings_that_may_hold_a_secret_are_not_given_and_that_is_said(home: Path) -> None:
-    lay_out(home, ".asdf/shims/x = x; .tool-versions = node 20; .asdfrc = token = abc")
-    found = search(home, "~/.asdf/shims")
-    assert ".tool-versions" in given(found, home)
-    assert ".asdfrc" not in given(found, home)
-    assert any(".asdfrc" in note for note in found.notes)
+def test_of_settings_a_copy_of_what_is_understood_is_given_and_the_rest_is_named(home: Path) -> None:
+    lay_out(home, ".asdf/shims/x = x; dots/mise.toml = [env]\nGH_PAT = 'canary'\n[tools]\nnode = '20'")
+    lay_out(home, ".tool-versions = node 20 # canary; .asdfrc = {}; .local/share/mise/shims/x = x")
+    (home / ".config" / "mise").mkdir(parents=True)
+    (home / ".config" / "mise" / "config.toml").symlink_to(home / "dots" / "mise.toml")
+    (home / ".mise.toml").write_text("= no TOML")
+    found = search(home, "~/.asdf/shims ~/.local/share/mise/shims")
+    assert {(os.path.relpath(path, home), text) for path, text, _ in found.settings} == {
+        (".tool-versions", "node 20\n"),
+        ("dots/mise.toml", '[tools]\n"node" = "20"\n'),
+    }
+    assert dict(found.links)[f"{home}/.config/mise/config.toml"] == f"{home}/dots/mise.toml"
+    assert not {".tool-versions", ".asdfrc", "dots/mise.toml"} & given(found, home), "no file itself"
+    notes = "\n".join(found.notes)
+    assert "canary" not in notes
+    for part in (f"of {home}/.asdfrc ", "line 1", f"of {home}/.config/mise/config.toml ", "not env"):
+        assert part in notes
+    assert f"{home}/.mise.toml is not given" in notes
+
+
+MANY = {
+    "pyenv": (".pyenv/versions/{}/pip.conf", "~/.pyenv/bin", ".pyenv/versions", ".pyenv/bin"),
+    "uv's tools": (".local/share/uv/tools/{}/pip.conf", "~/.local/bin", ".local/share/uv/tools", ""),
+    "conda": ("conda/envs/{}/pip.conf", "~/conda/bin", "conda/envs", "conda/bin"),
+    "asdf": (".asdf/installs/python/{}/pip.conf", "~/.asdf/bin", ".asdf/installs/python", ".asdf/bin"),
+}
+"""Whose → where a secret lies in each of many, PATH, what holds them all, and what holds none."""
+
+
+@pytest.mark.parametrize("whose", MANY)
+@pytest.mark.parametrize("why", ["more than are looked into", "not to be listed"])
+def test_a_folder_whose_secrets_are_not_all_found_is_not_given(
+    whose: str, why: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, path, holds, rest = MANY[whose]
+    lay_out(home, ".pyenv/bin/x = x; conda/conda-meta/; conda/bin/python = x; .asdf/bin/x = x")
+    lay_out(home, ".local/bin/x -> ~/.local/share/uv/tools/0/bin/x; .local/share/uv/tools/0/bin/x = x")
+    lay_out(home, "".join(f"{secret.format(number)} = canary;" for number in range(4)))
+    # The control: seen whole it is given, and each secret in it is hidden.
+    found = search(home, path)
+    assert {holds, rest} - {""} <= given(found, home)
+    hidden = {os.path.relpath(path, home) for tool in found.found for path in tool.secrets}
+    assert hidden >= {secret.format(number) for number in range(4)}
+    many = home / secret.partition("/{}")[0]
+    if why == "not to be listed":
+        many.chmod(0o311)
+    else:
+        monkeypatch.setattr(toolchains.tables, "MOST_ENTRIES", 3)
+    found = search(home, path)
+    many.chmod(0o755)
+    assert holds not in given(found, home)
+    assert not rest or rest in given(found, home)
+    assert any(f"{many} cannot be listed, or has more" in note for note in found.notes)
 
 
 def test_a_version_that_is_chosen_is_handed_on_and_nothing_that_is_no_version(home: Path) -> None:

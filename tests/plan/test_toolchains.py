@@ -118,3 +118,13 @@ def test_variables_are_set_and_pointers_only_where_all_that_they_name_is_given()
 def test_a_toolchain_in_the_workspace_stays_writable() -> None:
     found = plan(Tools((tool(place(f"{WORKSPACE}/x/..")),)))
     assert "bind" in [step.verb for step in steps(found, WORKSPACE)]
+
+
+def test_settings_are_a_file_of_its_own_where_nothing_else_is_there() -> None:
+    path = f"{HOME}/.config/mise/config.toml"
+    made = Step("file", path, "[tools]\n", (), "mise's settings")
+    tools = Tools(settings=((path, "[tools]\n", "mise's settings"),))
+    assert steps(plan(tools), path) == [made]
+    hidden = folder(f"{HOME}/.config/mise")
+    for facts in ({"hide": (hidden,)}, {"credentials": (path,)}, {"own": (path,)}, {"read": (hidden,)}):
+        assert made not in steps(plan(tools, **facts), path), facts
