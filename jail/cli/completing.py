@@ -25,7 +25,7 @@ DESCRIBED: Final = 30
 """Sessions, from the newest on, that are shown with their command: for each a ledger is opened."""
 RUNNING_ALONE: Final = ("exec", "stop")
 """Commands that take no session that has ended."""
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_+.@][A-Za-z0-9_+.@-]*")
+_PLAIN: Final = re.compile(r"-|[A-Za-z0-9_+.@][A-Za-z0-9_+.@-]*")
 """What no shell expands, splits or takes for an option, and what ends no line of click's answer to it."""
 _Offer = Callable[[click.Context, click.Parameter], Iterable[CompletionItem]]
 
