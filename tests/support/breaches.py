@@ -216,7 +216,7 @@ def watch_grounds() -> Callable[[], list[str]]:
 def main(breach: str, names: Sequence[str]) -> int:
     left = watch_grounds()
     real = probes.run
-    probes.run = lambda plan: iter([(name, True, met) for name, _, met in real(plan)])
+    probes.run = lambda *given: iter([(name, True, met) for name, _, met in real(*given)])
     BREACHES[breach]()
     found = attack.examine(os.environ, "overnight", names)
     print(json.dumps({**attack_text.values(found), "left": left()}))
