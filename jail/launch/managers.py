@@ -35,6 +35,11 @@ class Manager(NamedTuple):
 
 _ENV_SHIMS: Final = "bin libexec shims plugins versions version"
 """What pyenv and its descendants (rbenv, goenv, jenv) need to start what a shim names."""
+_INSTALLS_SECRETS: Final = (
+    "plugins/*/.git installs/node/*/etc installs/nodejs/*/etc installs/python/*/pip.conf installs/ruby/*/etc "
+    "installs/maven/*/conf/settings.xml"
+)
+"""Of asdf and mise, whose plugins name node either way."""
 
 MANAGERS: Final = (
     Manager(
@@ -183,8 +188,7 @@ MANAGERS: Final = (
         "ASDF_DATA_DIR ASDF_DIR",
         ".asdf",
         "bin lib libexec shims plugins defaults asdf.sh installs/*",
-        "plugins/*/.git installs/nodejs/*/etc installs/python/*/pip.conf installs/ruby/*/etc "
-        "installs/maven/*/conf/settings.xml",
+        _INSTALLS_SECRETS,
         follow="installs/*/*",
         files=".tool-versions .asdfrc",
         sets="ASDF_DATA_DIR",
@@ -195,8 +199,7 @@ MANAGERS: Final = (
         "MISE_DATA_DIR",
         ".local/share/mise",
         "bin shims plugins installs/*",
-        "plugins/*/.git installs/node/*/etc installs/python/*/pip.conf installs/ruby/*/etc "
-        "installs/maven/*/conf/settings.xml",
+        _INSTALLS_SECRETS,
         follow="installs/*/*",
         files=".config/mise/config.toml .mise.toml .tool-versions",
         sets="MISE_DATA_DIR",
@@ -258,7 +261,14 @@ SHAPES: Final = (
     Shape("Python", "python", "bin/python3 lib", PREFIX, "pip.conf etc"),
     Shape("Node", "node", "bin/node include/node", PREFIX, "etc"),
     Shape("Go", "go", "bin/go VERSION src", "bin pkg src lib misc api test VERSION go.env"),
-    Shape("a JDK", "java", "bin/java release", "bin lib conf jmods include legal man jre release"),
+    Shape(
+        "a JDK",
+        "java",
+        "bin/java release",
+        "bin lib conf jmods include legal man jre release",
+        "conf/management/jmxremote.password lib/management/jmxremote.password "
+        "jre/lib/management/jmxremote.password",
+    ),
     Shape("Maven", "java", "bin/mvn boot", "bin boot lib conf/logging", "conf/settings.xml"),
     Shape("Gradle", "java", "bin/gradle lib", "bin lib", "init.d gradle.properties"),
     Shape("Ruby", "ruby", "bin/ruby lib/ruby", PREFIX, "etc"),

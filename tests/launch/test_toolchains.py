@@ -170,11 +170,12 @@ LAYOUTS: dict[str, tuple[str, str, str, str, str]] = {
     "jenv, and the JDK that its version is": (
         (
             ".jenv/shims/java = #!/usr/bin/env bash; .jenv/libexec/jenv = x; .jenv/versions/21 -> ~/jdks/jdk-21;"
-            "jdks/jdk-21/bin/java = x; jdks/jdk-21/release = x; jdks/jdk-21/lib/; jdks/jdk-21/mine = x"
+            "jdks/jdk-21/bin/java = x; jdks/jdk-21/release = x; jdks/jdk-21/mine = x;"
+            "jdks/jdk-21/lib/management/jmxremote.password = canary"
         ),
         "~/.jenv/shims",
         ".jenv/shims .jenv/libexec .jenv/versions jdks/jdk-21/bin jdks/jdk-21/release jdks/jdk-21/lib",
-        "",
+        "jdks/jdk-21/lib/management/jmxremote.password",
         "JENV_ROOT=~/.jenv",
     ),
     "Maven unpacked": (
@@ -214,12 +215,12 @@ LAYOUTS: dict[str, tuple[str, str, str, str, str]] = {
     "asdf": (
         (
             ".asdf/shims/node = #!/usr/bin/env bash; .asdf/bin/asdf = x; .asdf/installs/nodejs/20/etc/npmrc = canary;"
-            ".asdf/installs/nodejs/20/bin/node = x; .asdf/plugins/nodejs/bin/x = x; .asdf/plugins/nodejs/.git/config = x;"
+            ".asdf/installs/node/18/etc/npmrc = canary; .asdf/installs/nodejs/20/bin/node = x; .asdf/plugins/nodejs/bin/x = x; .asdf/plugins/nodejs/.git/config = x;"
             ".tool-versions = nodejs 20; .asdf/downloads/x = x"
         ),
         "~/.asdf/shims ~/.asdf/bin",
-        ".asdf/shims .asdf/bin .asdf/installs/nodejs .asdf/plugins",
-        ".asdf/installs/nodejs/20/etc .asdf/plugins/nodejs/.git",
+        ".asdf/shims .asdf/bin .asdf/installs/node .asdf/installs/nodejs .asdf/plugins",
+        ".asdf/installs/nodejs/20/etc .asdf/installs/node/18/etc .asdf/plugins/nodejs/.git",
         "ASDF_DATA_DIR=~/.asdf",
     ),
     "mise, whose shims are links to it": (
