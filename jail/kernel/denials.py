@@ -117,6 +117,12 @@ _ABSENT: Final = (
         errno.ENOSYS,
         "mount in its new form; mount(8) falls back to the old one and is denied there",
     ),
+    _always(
+        "memfd_secret",
+        errno.ENOSYS,
+        "memory in no account: not in the host's shared memory, not in what its process has; off by default "
+        "until Linux 6.5, so its users do without",
+    ),
     _always("listns", errno.ENOSYS, "walks the host's namespaces; too new for any program to need it"),
     _always(
         "uselib ustat sysfs _sysctl nfsservctl create_module get_kernel_syms query_module",
@@ -224,12 +230,35 @@ _SETUID: Final = (
     ),
 )
 
+_PROCESS_1: Final = When(0, EQUAL, 1, INT)
+_SCHEDULING: Final = ("sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity")
+_PRIO_PROCESS, _PRIO_USER = 0, 2
+_IOPRIO_WHO_PROCESS, _IOPRIO_WHO_USER = 1, 3
+"""<linux/resource.h>, <linux/ioprio.h>. Of a user's processes, process 1 is one; its group has no number
+inside, where its leader is not.
+"""
+
 _ODD: Final = (
     Denial(
         ("prlimit64",),
         errno.EPERM,
         "process 1 has the command's uid: its limits could be set, and its report must not depend on it",
-        (When(0, EQUAL, 1, INT),),
+        (_PROCESS_1,),
+    ),
+    *(
+        Denial(
+            calls,
+            errno.EPERM,
+            "process 1 has the command's uid, and what joins is forked by it: it must run as it was started",
+            when,
+        )
+        for calls, when in (
+            (_SCHEDULING, (_PROCESS_1,)),
+            (("setpriority",), (When(0, EQUAL, _PRIO_PROCESS, INT), When(1, EQUAL, 1, INT))),
+            (("setpriority",), (When(0, EQUAL, _PRIO_USER, INT),)),
+            (("ioprio_set",), (When(0, EQUAL, _IOPRIO_WHO_PROCESS, INT), When(1, EQUAL, 1, INT))),
+            (("ioprio_set",), (When(0, EQUAL, _IOPRIO_WHO_USER, INT),)),
+        )
     ),
     Denial(
         ("renameat2",),

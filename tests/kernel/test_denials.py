@@ -16,7 +16,7 @@ fanotify_init fanotify_mark setns unshare kcmp pidfd_getfd process_vm_writev pro
 setdomainname modify_ldt lsm_set_self_attr get_mempolicy set_mempolicy mbind set_mempolicy_home_node
 """.split()
 ENOSYS = """
-clone3 openat2 io_uring_setup io_uring_enter io_uring_register userfaultfd open_tree open_tree_attr
+clone3 openat2 memfd_secret io_uring_setup io_uring_enter io_uring_register userfaultfd open_tree open_tree_attr
 move_mount fsopen fsconfig fsmount fspick mount_setattr listns uselib ustat sysfs _sysctl nfsservctl
 create_module get_kernel_syms query_module
 """.split()
@@ -154,3 +154,21 @@ def test_sockets_that_programs_need_and_those_that_they_do_not(arch: syscalls.Ar
         (2, 1, 1 << 32),
     ]
     assert {refusal(arch, "socket", *asked) for asked in refused} == {errno.EPROTONOSUPPORT}
+
+
+@pytest.mark.parametrize(
+    ("call", "refused", "allowed"),
+    [
+        *(
+            (call, [(1,), (1 | 1 << 32,)], [(0,), (2,), (11,)])
+            for call in ("sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity")
+        ),
+        ("setpriority", [(0, 1), (0, 1 | 1 << 32), (2, 0), (2, 1234)], [(0, 0), (0, 2), (1, 0), (1, 1)]),
+        ("ioprio_set", [(1, 1), (3, 0), (3, 1234)], [(1, 0), (1, 2), (2, 0), (2, 1)]),
+    ],
+)
+def test_how_process_1_runs_is_not_changed_from_inside_and_any_other_process_may_be(
+    arch: syscalls.Arch, call: str, refused: list[tuple[int, ...]], allowed: list[tuple[int, ...]]
+) -> None:
+    assert {refusal(arch, call, *arguments) for arguments in refused} == {errno.EPERM}
+    assert {refusal(arch, call, *arguments) for arguments in allowed} == {0}
