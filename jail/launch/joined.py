@@ -4,7 +4,8 @@ Rule: nothing here waits and nothing is believed; every state has an end in time
 stalls or talks nonsense loses its own command and nothing else. A join goes through these states:
 
     asks      connected; the request has to come within REQUEST_WAIT
-    built     ordered from process 1, which forks it confined as it is itself; its probes must hold
+    built     ordered from process 1, which forks it confined as it is itself; its probes must hold; what has
+              the same uid inside can stop it (SIGSTOP), so it is told to go on now and then
     offered   the client has the outer ends of the streams and puts its terminal in order; what is recorded
               in the ledger when it says `ready`, and only then, the exec may happen
     runs      until it exits; when the client goes first, the session of the command is hung up and, after
@@ -30,6 +31,8 @@ REQUEST_WAIT: Final = 5.0
 """Seconds until a client that connected has to say what it wants."""
 BUILD_WAIT: Final = 20.0
 """Seconds until a command that joins has to be ready for its exec: a fork and a few probes."""
+GO_ON: Final = 0.5
+"""Seconds until a process that is not ready is told to go on, and between two such orders (SIGCONT)."""
 HANG_UP_GRACE: Final = 3.0
 """Seconds between SIGHUP and SIGKILL for a command whose client is gone: an editor keeps its file."""
 
@@ -59,6 +62,7 @@ class Visit:
         self._pid = 0
         self._held = 0
         self._ended = False
+        self._built_by = 0.0
         self._missed: tuple[object, ...] = ()
         self.deadline = time.monotonic() + REQUEST_WAIT
 
@@ -81,6 +85,10 @@ class Visit:
 
     def expired(self) -> None:
         """The deadline has passed."""
+        if self._state == BUILT and time.monotonic() < self._built_by:
+            self._site.processes.order(init.TO_PROCESS, signal.SIGCONT, self._number)
+            self.deadline = min(time.monotonic() + GO_ON, self._built_by)
+            return
         self.deadline = 0.0
         if self._state == HUNG_UP:
             self._site.processes.tell(init.KILL, self._number)
@@ -89,8 +97,7 @@ class Visit:
         elif self._state == STOPS:
             self._site.processes.order(init.TO_PROCESS, signal.SIGKILL)
         else:
-            late = "its request" if self._state == ASKS else "the command's start"
-            self.give_up(f"{late} took too long")
+            self.give_up(_LATE[self._state])
 
     def give_up(self, why: str, code: int = EXIT_JAIL) -> None:
         """End this visit, and the command if there is one."""
@@ -192,7 +199,8 @@ class Visit:
             self.give_up("process 1 of the jail takes no orders now")
             return
         self._link, self._state = ours, BUILT
-        self.deadline = time.monotonic() + BUILD_WAIT
+        self._built_by = time.monotonic() + BUILD_WAIT
+        self.deadline = time.monotonic() + GO_ON
 
     def _open_streams(self, stdio: relay.Stdio, inner: dict[str, int]) -> tuple[str, str, str]:
         """Make the pipes: the command's ends go into `inner`, the client's into `_streams`; a name for each
@@ -278,6 +286,7 @@ class Visit:
             terminal=relay.TERMINAL in self._request.stdio,
         )
         self._state, self.deadline = RUNS, 0.0
+        self._site.processes.order(init.TO_PROCESS, signal.SIGCONT, self._number)
         os.write(self._link.fileno(), b"g")
 
     def _failed(self, values: tuple[Any, ...], _: _Fds) -> None:
@@ -317,6 +326,13 @@ class Visit:
         self._streams = {}
 
 
+_LATE: Final = {
+    ASKS: "its request took too long",
+    BUILT: f"its process was not ready within {BUILD_WAIT:.0f} s, though told to go on (SIGCONT): does "
+    "something inside keep stopping it?",
+    OFFERED: "the command's start took too long",
+}
+"""What is said when a state has lasted too long."""
 _NO_PIPE: Final = {relay.NULL: command.NULL, relay.TERMINAL: command.TERMINAL}
 _HEARD: Final = {
     "forked": Visit._forked,

@@ -1,12 +1,16 @@
 """What joins a session is confined as its first command is, field by field (CASES.md E11, CVE-2022-31214)."""
 
 import json
+import signal
+import socket
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
+from jail.launch import init, joined, relay, wire
 from support.answers import new_jail
 from support.installed import Installed
 from support.jails import PYTHON, Jail
@@ -85,16 +89,16 @@ def test_the_ledger_has_the_command_before_it_ran_and_how_it_left(
     jail = new_jail(installed, tmp_path / "recorded")
     with session(jail) as found:
         assert found.exec("sh", "-c", "echo $$; exit 7").returncode == 7
-        (joined,) = found.entries("joined")
-        assert joined == {
-            "join": joined["join"],
+        (told,) = found.entries("joined")
+        assert told == {
+            "join": told["join"],
             "command": ["sh", "-c", "echo $$; exit 7"],
-            "pid": joined["pid"],
+            "pid": told["pid"],
             "probes_held": len(found.entries("probes")[0]["results"]),
             "terminal": False,
         }
         (left,) = found.entries("left")
-        assert left == {"join": joined["join"], "exit": 7, "signal": 0, "reason": "exited"}
+        assert left == {"join": told["join"], "exit": 7, "signal": 0, "reason": "exited"}
         assert found.running.wait() == 0
     assert jail.call("verify", found.id).stdout.startswith("intact")
 
@@ -131,11 +135,134 @@ def test_what_runs_inside_cannot_look_into_a_process_that_joins_until_its_exec(
     with Running(jail, PYTHON, "-I", "-c", program, "3") as running:
         running.ready()
         found = Session(jail, running)
-        joined = [found.popen("sleep", "0.05") for _ in range(2)]
-        for each in joined:
+        clients = [found.popen("sleep", "0.05") for _ in range(2)]
+        for each in clients:
             each.communicate(timeout=60)
         met = json.loads(running.line())
         running.wait()
     for place in ("mem", "fd"):
         assert "ok" not in met.get(place, []), met
     assert "EACCES" in met["fd"], "no process was met before its exec"
+
+
+SLOWS = r"""
+import ctypes, errno, json, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+IOPRIO_SET, SCHED_SETATTR = (251, 314) if os.uname().machine == "x86_64" else (30, 274)
+
+def call(number, *words):
+    if libc.syscall(number, *words) == -1:
+        raise OSError(ctypes.get_errno(), "")
+
+def answer(deed):
+    try:
+        deed()
+        return "done"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+class Attributes(ctypes.Structure):
+    _fields_ = [(name, kind) for name, kind in (
+        ("size", ctypes.c_uint32), ("policy", ctypes.c_uint32), ("flags", ctypes.c_uint64), ("nice", ctypes.c_int32),
+        ("priority", ctypes.c_uint32), ("runtime", ctypes.c_uint64), ("deadline", ctypes.c_uint64), ("period", ctypes.c_uint64))]
+
+idle = Attributes(ctypes.sizeof(Attributes), os.SCHED_IDLE)
+one = {min(os.sched_getaffinity(0))}
+found = {}
+for pid in (1, os.fork() or (sys.stdin.read(), os._exit(0))):
+    found[pid] = {
+        "niceness": answer(lambda: os.setpriority(os.PRIO_PROCESS, pid, 19)),
+        "priority of I/O": answer(lambda: call(IOPRIO_SET, 1, pid, 3 << 13)),
+        "processors": answer(lambda: os.sched_setaffinity(pid, one)),
+        "parameters": answer(lambda: os.sched_setparam(pid, os.sched_param(0))),
+        "policy": answer(lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))),
+        "attributes": answer(lambda: call(SCHED_SETATTR, pid, ctypes.byref(idle), 0)),
+    }
+user = {
+    "niceness": answer(lambda: os.setpriority(os.PRIO_USER, 0, 19)),
+    "priority of I/O": answer(lambda: call(IOPRIO_SET, 3, os.getuid(), 3 << 13)),
+}
+print(json.dumps([*found.values(), user]), flush=True)
+sys.stdin.read()
+"""
+"""What runs inside slows process 1, then a process of its own, then every process of its user."""
+
+RUNS_AS = r"""
+import ctypes, json, os
+libc = ctypes.CDLL(None, use_errno=True)
+print(json.dumps([os.nice(0), os.sched_getscheduler(0), sorted(os.sched_getaffinity(0)),
+    libc.syscall(252 if os.uname().machine == "x86_64" else 31, 1, 0)]))
+"""
+
+
+def test_what_runs_inside_cannot_slow_process_1_and_so_what_joins(
+    installed: Installed, tmp_path: Path
+) -> None:
+    jail = new_jail(installed, tmp_path / "slowed")
+    with Running(jail, PYTHON, "-I", "-c", SLOWS, stdin=subprocess.PIPE) as running:
+        process_1, own, user = json.loads(running.line())
+        done = Session(jail, running).exec(PYTHON, "-I", "-c", RUNS_AS)
+    assert set(own.values()) == {"done"}, "the control: of another process the same is allowed"
+    assert set(process_1.values()) == {"EPERM"}, process_1
+    assert set(user.values()) == {"EPERM"}
+    assert json.loads(done.stdout) == jail.outside(RUNS_AS)
+
+
+STOPS = r"""
+import os, signal, sys, time
+print("ready", flush=True)
+seen = set()
+while True:
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) not in (1, os.getpid()) and name not in seen:
+            try:
+                with open(f"/proc/{name}/stat") as file:
+                    word, state = file.read().split()[1:3]
+                if word == "(jail-init)" and state != "T":
+                    os.kill(int(name), signal.SIGSTOP)
+                    print("stopped", flush=True)
+                    seen.add(name)
+            except OSError:
+                pass
+"""
+"""What runs inside and stops what joins, once."""
+
+
+def test_a_process_that_is_stopped_while_it_joins_is_told_to_go_on(
+    installed: Installed, tmp_path: Path
+) -> None:
+    jail = new_jail(installed, tmp_path / "stopped")
+    with Running(jail, PYTHON, "-I", "-c", STOPS) as running:
+        running.ready()
+        done = Session(jail, running).exec("echo", "joined")
+        assert running.line() == "stopped"
+        assert (done.returncode, done.stdout) == (0, "joined\n"), done.stderr
+
+
+def test_a_process_that_is_stopped_again_and_again_is_refused_and_why_is_said(
+    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The waits are as written; a site that takes notes stands for the session."""
+    now = [1000.0]
+    monkeypatch.setattr(joined.time, "monotonic", lambda: now[0])
+    orders: list[tuple[object, ...]] = []
+    processes = SimpleNamespace(
+        order=lambda *order: orders.append(order),
+        tell=lambda tag, *_, **_fds: orders.append((tag,)) or True,
+    )
+    site: Any = SimpleNamespace(
+        plan=SimpleNamespace(environment=(), terminal=(), uid=0, gid=0), processes=processes
+    )
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    visit = joined.Visit(theirs, site, 7)
+    null = relay.Stdio(relay.NULL, relay.NULL, relay.NULL, merged=False)
+    ours.send(wire.join(wire.Join(("true",), null, "")))
+    visit.ready(theirs.fileno())
+    while not visit.closed:
+        now[0] = visit.deadline
+        visit.expired()
+    assert now[0] == 1000.0 + joined.BUILD_WAIT
+    assert set(orders[1:-1]) == {(init.TO_PROCESS, signal.SIGCONT, 7)}
+    assert len(orders) - 2 == joined.BUILD_WAIT / joined.GO_ON - 1
+    assert b"keep stopping it?" in ours.recv(4096)
+    ours.close()
