@@ -3,8 +3,8 @@
 Rule: this socket exists only before the command's exec (it closes on exec), so every message comes from
 jail's own code; whole messages or none (SOCK_SEQPACKET, unix(7)). Who says what:
 
-    keeper  → supervisor   failed, init (its pid), terminal (+ the pty's master), private (+ a tmpfs), lost,
-                           restored, gone
+    keeper  → supervisor   failed, init (its pid), terminal (+ the pty's master), private (+ a tmpfs, or the
+                           list of System V segments), lost, restored, gone
     command → supervisor   probes, not-executed
     leader  → supervisor   stopped: the command was; leader → init: command (its pid)
     init    → supervisor   exit

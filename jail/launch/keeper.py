@@ -158,11 +158,17 @@ def _open_terminal(control: Channel) -> str:
 
 
 def _show_private(plan: Plan, control: Channel) -> None:
-    """Hand out the file systems in memory, which the supervisor watches where no control group counts
-    them.
+    """Hand out the file systems in memory, and the list of System V segments of this ipc namespace, which the
+    supervisor watches where no control group counts them.
     """
-    for folder in ("/", *(step.target for step in plan.steps if step.verb == "tmpfs")):
-        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    memory = ["/", *(step.target for step in plan.steps if step.verb == "tmpfs")]
+    opened = [os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for folder in memory]
+    try:
+        opened.append(os.open("/proc/sysvipc/shm", os.O_RDONLY | os.O_CLOEXEC))
+        files.require_procfs(opened[-1], "/proc/sysvipc/shm")
+    except FileNotFoundError:
+        pass  # a kernel without CONFIG_SYSVIPC has no segments
+    for fd in opened:
         control.send("private", fds=(fd,))
         os.close(fd)
 

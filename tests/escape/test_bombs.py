@@ -104,6 +104,71 @@ while True: os.write(fd, bytes(1 << 20))
         f"more than {MEMORY} MiB",
         "memory",
     ),
+    "memory in flight": Bomb(
+        """
+import socket
+ends = []
+while True:
+    ends.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+    fd = os.memfd_create("sent")
+    os.write(fd, bytes(8 << 20))
+    socket.send_fds(ends[-1][0], [b"x"], [fd])
+    os.close(fd)
+""",
+        137,
+        "memory limit",
+        f"more than {MEMORY} MiB",
+        "memory",
+    ),
+    "memory behind mappings": Bomb(
+        """
+import mmap
+kept = []
+while True:
+    if len(kept) % 2:
+        kept.append(mmap.mmap(-1, 8 << 20))
+    else:
+        fd = os.memfd_create("mapped")
+        os.truncate(fd, 8 << 20)
+        kept.append(mmap.mmap(fd, 8 << 20))
+        os.close(fd)
+    kept[-1].write(bytes(8 << 20))
+    kept[-1].madvise(mmap.MADV_DONTNEED)
+""",
+        137,
+        "memory limit",
+        f"more than {MEMORY} MiB",
+        "memory",
+    ),
+    "memory in segments": Bomb(
+        """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+while True:
+    place = libc.shmat(libc.shmget(0, 8 << 20, 0o1600), None, 0)
+    ctypes.memset(place, 1, 8 << 20)
+    libc.shmdt(ctypes.c_void_p(place))
+""",
+        137,
+        "memory limit",
+        f"more than {MEMORY} MiB",
+        "memory",
+    ),
+    "memory of a process whose first thread has ended": Bomb(
+        """
+import ctypes, threading
+def rest():
+    kept = []
+    while True: kept.append(bytes([1]) * (4 << 20))
+threading.Thread(target=rest).start()
+ctypes.CDLL(None).pthread_exit(None)
+""",
+        137,
+        "memory limit",
+        f"more than {MEMORY} MiB",
+        "memory",
+    ),
     "processes": Bomb(
         """
 while True:
@@ -251,6 +316,60 @@ time.sleep(0.7)
     with start(folder, Bomb(program, 0, "exited")) as run:
         assert run.ready().wait() == 0, run.errors
     assert run.errors == ""
+
+
+INNOCENT = """
+import ctypes, mmap, socket
+ends = socket.socketpair()
+shared = mmap.mmap(-1, 1 << 20)
+fd = os.memfd_create("small")
+os.write(fd, bytes(24 << 20))
+if os.fork() == 0:  # as gpg-agent does it
+    os.close(fd)
+    ctypes.CDLL(None).prctl(4, 0)
+    time.sleep(60)
+time.sleep(60)
+"""
+
+
+def test_h2_what_others_on_this_host_take_ends_no_run(folder: Jail) -> None:
+    """Others are each other, too: three runs have more together than one may, and somebody outside has more."""
+    innocent = Bomb(INNOCENT, TERM, "killed by a signal")
+    with start(folder, innocent) as one, start(folder, innocent) as two, start(folder, innocent) as three:
+        runs = (one, two, three)
+        for run in runs:
+            run.ready()
+        taken = somebody_takes((MEMORY + 32) << 20)
+        time.sleep(2 * SETTLED)
+        assert [run.process.poll() for run in runs] == [None] * 3
+        os.close(taken)
+        for run in runs:
+            run.signal(signal.SIGTERM)
+            assert run.wait() == TERM, run.errors
+
+
+def test_h2_what_others_give_back_hides_no_bomb(folder: Jail) -> None:
+    taken = somebody_takes((MEMORY * 4) << 20)
+    fill = """
+fds = []
+time.sleep(0.5)
+while True:
+    fds.append(os.memfd_create("x"))
+    os.write(fds[-1], bytes(8 << 20))
+    if len(fds) == 20: time.sleep(60)
+"""
+    with start(folder, Bomb(fill, 137, "memory limit")) as run:
+        run.ready()
+        os.close(taken)
+        assert run.wait() == 137, run.errors
+    assert run.status()["reason"] == "memory limit"
+
+
+def somebody_takes(size: int) -> int:
+    fd = os.memfd_create("outside")
+    for _ in range(size >> 20):
+        os.write(fd, bytes(1 << 20))
+    return fd
 
 
 def test_h5_exactly_as_much_output_as_allowed_is_delivered(folder: Jail) -> None:
