@@ -70,7 +70,7 @@ class Bomb(NamedTuple):
         return self.code != TERM
 
 
-READY = "import os, sys, time\nos.write(1, b'ready\\n')\n"
+READY = "import os, sys, time\nMANY = 24  # times 8 MiB\nos.write(1, b'ready\\n')\n"
 BOMBS = {
     "memory": Bomb(
         "kept = []\nwhile True: kept.append(bytes([1]) * (4 << 20))",
@@ -108,12 +108,13 @@ while True: os.write(fd, bytes(1 << 20))
         """
 import socket
 ends = []
-while True:
+for _ in range(MANY):
     ends.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
     fd = os.memfd_create("sent")
     os.write(fd, bytes(8 << 20))
     socket.send_fds(ends[-1][0], [b"x"], [fd])
     os.close(fd)
+time.sleep(60)
 """,
         137,
         "memory limit",
@@ -124,7 +125,7 @@ while True:
         """
 import mmap
 kept = []
-while True:
+for _ in range(MANY):
     if len(kept) % 2:
         kept.append(mmap.mmap(-1, 8 << 20))
     else:
@@ -134,6 +135,7 @@ while True:
         os.close(fd)
     kept[-1].write(bytes(8 << 20))
     kept[-1].madvise(mmap.MADV_DONTNEED)
+time.sleep(60)
 """,
         137,
         "memory limit",
@@ -145,10 +147,11 @@ while True:
 import ctypes
 libc = ctypes.CDLL(None)
 libc.shmat.restype = ctypes.c_void_p
-while True:
+for _ in range(MANY):
     place = libc.shmat(libc.shmget(0, 8 << 20, 0o1600), None, 0)
     ctypes.memset(place, 1, 8 << 20)
     libc.shmdt(ctypes.c_void_p(place))
+time.sleep(60)
 """,
         137,
         "memory limit",
@@ -159,8 +162,8 @@ while True:
         """
 import ctypes, threading
 def rest():
-    kept = []
-    while True: kept.append(bytes([1]) * (4 << 20))
+    kept = [bytes([1]) * (8 << 20) for _ in range(MANY)]
+    time.sleep(60)
 threading.Thread(target=rest).start()
 ctypes.CDLL(None).pthread_exit(None)
 """,
@@ -351,12 +354,10 @@ def test_h2_what_others_on_this_host_take_ends_no_run(folder: Jail) -> None:
 def test_h2_what_others_give_back_hides_no_bomb(folder: Jail) -> None:
     taken = somebody_takes((MEMORY * 4) << 20)
     fill = """
-fds = []
 time.sleep(0.5)
-while True:
-    fds.append(os.memfd_create("x"))
-    os.write(fds[-1], bytes(8 << 20))
-    if len(fds) == 20: time.sleep(60)
+fds = [os.memfd_create("x") for _ in range(MANY)]
+for fd in fds: os.write(fd, bytes(8 << 20))
+time.sleep(60)
 """
     with start(folder, Bomb(fill, 137, "memory limit")) as run:
         run.ready()
