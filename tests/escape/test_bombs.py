@@ -123,18 +123,17 @@ time.sleep(60)
     ),
     "memory behind mappings": Bomb(
         """
-import mmap
-kept = []
-for _ in range(MANY):
-    if len(kept) % 2:
-        kept.append(mmap.mmap(-1, 8 << 20))
-    else:
-        fd = os.memfd_create("mapped")
-        os.truncate(fd, 8 << 20)
-        kept.append(mmap.mmap(fd, 8 << 20))
-        os.close(fd)
-    kept[-1].write(bytes(8 << 20))
-    kept[-1].madvise(mmap.MADV_DONTNEED)
+import ctypes, mmap
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+for number in range(MANY):
+    fd = os.memfd_create("mapped") if number % 2 else -1
+    if fd >= 0: os.truncate(fd, 8 << 20)
+    flags = mmap.MAP_SHARED | (0 if number % 2 else mmap.MAP_ANONYMOUS)
+    place = libc.mmap(None, ctypes.c_size_t(8 << 20), 3, flags, fd, ctypes.c_long(0))
+    if fd >= 0: os.close(fd)
+    ctypes.memset(place, 1, 8 << 20)
+    libc.madvise(ctypes.c_void_p(place), ctypes.c_size_t(8 << 20), mmap.MADV_DONTNEED)
 time.sleep(60)
 """,
         137,
