@@ -272,7 +272,8 @@ def everything():
     return str(sum(os.waitpid(pid, 0)[1] == 9 for pid in children))
 
 found["kill(-1)"] = everything()
-os.setpriority(os.PRIO_USER, os.getuid(), 5)
+found["priority of its user"] = answer(lambda: os.setpriority(os.PRIO_USER, os.getuid(), 5))
+os.setpriority(os.PRIO_PROCESS, 0, 5)
 found["own priority"] = os.getpriority(os.PRIO_PROCESS, 0)
 for number in range(1, 65):
     os.kill(1, number)
@@ -318,6 +319,7 @@ def test_e7_nothing_inside_reaches_a_process_outside_or_process_1(
         assert met == dict.fromkeys(REACHED, "ESRCH"), who
         assert found[f"memory of {who}"] == "ENOENT"
     assert found["kill(-1)"] == "5", "no positive control: it does not even reach the own children"
+    assert found["priority of its user"] == "EPERM", "process 1 is one of that user's"
     assert found["own priority"] == 5, "no positive control"
     assert found["process 1"] in ("S", "R"), "64 signals, and it goes on"
     for what in PROCESS_1:
