@@ -7,10 +7,11 @@ second name or a hook that leads elsewhere in the workspace is followed once, si
 import os
 
 from jail.kernel import files
-from jail.launch import endpoints, places
-from jail.light import TYPE_CHECKING
+from jail.launch import endpoints, places, ways
+from jail.light import TYPE_CHECKING, Iterable
 from jail.plan import protected
 from jail.plan.facts import Guarded, Place
+from jail.plan.trees import refusal
 from jail.policy.paths import beneath, deepest
 from jail.policy.sources import shipped_folder
 from jail.policy.value import Policy
@@ -112,6 +113,42 @@ def policy_files(trees: list[str], policy: Policy) -> list[Guarded]:
     found = {os.path.realpath(file): None for file in own}
     inside = (places.look(file) for file in found if deepest(file, trees))
     return [Guarded(place.real, place.real_kind, "the policy of this run") for place in inside if place.real]
+
+
+def refuse_ways(written: ways.Written, policy: Policy, own: Iterable[str]) -> None:
+    """Raise JailError where a policy file, or one of jail's `own` folders, is reached through a link that a
+    command may replace: the next run would read another file.
+    """
+    shipped = shipped_folder()
+    files_read = [file for file, _ in policy.sources if not beneath(file, shipped)]
+    for what, paths in (("the policy", files_read), ("jail's own folder", own)):
+        for path in paths:
+            for link in ways.links(path):
+                if written.holds(link):
+                    hint = f"let {path} lead to {os.path.realpath(path)} without that link"
+                    raise refusal(
+                        f"{what} is reached through a link that a command may replace: {link}", path, hint
+                    )
+
+
+def ways_of_rules(trees: list[str], rules: tuple[Place, ...]) -> list[Guarded]:
+    """Links in written trees that lead to what is read-only or hidden: with another link in its place, the
+    next run would guard something else.
+    """
+    found = [
+        (link, place) for place in rules if place.given.startswith("/") for link in ways.links(place.given)
+    ]
+    return [
+        Guarded(link, "symlink", f"the rule for {place.given} leads through it")
+        for link, place in found
+        if deepest(link, trees)
+    ]
+
+
+def absent_hidden(trees: list[str], hide: tuple[Place, ...]) -> list[Guarded]:
+    """Hidden paths of written trees that are not there: what a command makes there would stay on the host."""
+    gone = [place for place in hide if place.kind == "absent" and deepest(place.path, trees)]
+    return [Guarded(place.path, "absent", f"hide = {place.given}") for place in gone]
 
 
 def absent_commands(workspace: str, path: tuple[Place, ...]) -> list[Guarded]:

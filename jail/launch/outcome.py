@@ -6,7 +6,7 @@ import stat
 
 from jail.errors import EXIT_JAIL, EXIT_SIGNAL_BASE, JailError
 from jail.kernel import files
-from jail.launch import places
+from jail.launch import ways
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple, suppress
 
@@ -47,14 +47,16 @@ def of_status(status: int, cpu: float, peak: int) -> Outcome:
 class StatusFile:
     """The file that `--status-file` names; its folder is opened before anything runs that could move it."""
 
-    def __init__(self, path: str, workspace: str) -> None:
+    def __init__(self, path: str, workspace: str, state: str) -> None:
         self._shown = path
         folder, _, self._name = os.path.abspath(path).rpartition("/")
         root = os.path.realpath(workspace or ".")
         try:
-            if places.strays(folder, root):
-                # A command that ran earlier may have put that link there.
-                raise OSError(errno.ELOOP, "a link in the workspace leads out of it")
+            if link := ways.known(state, root).strays(folder):
+                # It is opened before this run's command could lay one.
+                raise OSError(
+                    errno.ELOOP, f"the link {link} may be an earlier command's, and leads elsewhere"
+                )
             flags = os.O_PATH | os.O_DIRECTORY
             self._folder = files.openat2(
                 -1, os.path.realpath(folder or "/"), flags, files.RESOLVE_NO_SYMLINKS

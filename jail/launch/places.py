@@ -13,7 +13,6 @@ from jail.kernel import files
 from jail.ledger.place import state_folder
 from jail.light import Final, Mapping, NamedTuple
 from jail.plan.facts import Place
-from jail.policy.paths import beneath
 from jail.policy.sources import USER_FILE
 
 CREDENTIALS: Final = (
@@ -209,17 +208,6 @@ def credentials(home: str) -> tuple[str, ...]:
     """Canonical paths of the table's places that exist."""
     named = [*(f"{home}/{name}" for name in CREDENTIALS), *SYSTEM_CREDENTIALS]
     return tuple(dict.fromkeys(os.path.realpath(path) for path in named if os.path.lexists(path)))
-
-
-def strays(given: str, workspace: str) -> bool:
-    """Whether `given` enters the workspace, under whatever name, and a link in it then leads out again."""
-    here = "/"
-    for name in given.split("/"):
-        there = os.path.realpath(os.path.join(here, name))
-        if beneath(here, workspace) and not beneath(there, workspace):
-            return name != ".."
-        here = there
-    return False
 
 
 def look(given: str, known: dict[str, str] | None = None) -> Place:

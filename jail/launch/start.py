@@ -12,7 +12,8 @@ from jail.kernel.libc import KernelError
 from jail.launch import caches, keeper, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.supervise import Supervisor
-from jail.ledger.place import Session, new_session
+from jail.ledger import written
+from jail.ledger.place import Session, new_session, state_folder
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple, signal
 from jail.plan.bounds import watched_instead
 from jail.plan.build import build
@@ -113,7 +114,7 @@ def run(options: Options, command: tuple[str, ...]) -> int:
     """Run `command` inside and return jail's exit code; the story of `jail run`. Raises JailError."""
     session_id = ""
     found = Outcome(EXIT_JAIL, outcome.FAILED, 0, "jail was interrupted")
-    status = outcome.StatusFile(options.status_file, options.workspace) if options.status_file else None
+    status = _status_file(options) if options.status_file else None
     try:
         prepared = prepare(options, command, os.environ)
         problem = refused(prepared)
@@ -121,6 +122,8 @@ def run(options: Options, command: tuple[str, ...]) -> int:
             raise problem
         session = new_session(prepared.own.state)
         session_id = session.id
+        binds = [step for step in prepared.plan.steps if step.verb == "bind" and "rw" in step.options]
+        written.remember(prepared.own.state, [step.target for step in binds])
         prepared, group = _grouped(prepared, session)
         try:
             _show_losses(prepared)
@@ -139,6 +142,11 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         if status is not None:
             status.write(found, session_id)
     return found.code
+
+
+def _status_file(options: Options) -> outcome.StatusFile:
+    state = state_folder(os.environ, os.path.expanduser("~"))
+    return outcome.StatusFile(options.status_file, options.workspace, state)
 
 
 def _grouped(prepared: Prepared, session: Session) -> tuple[Prepared, str]:

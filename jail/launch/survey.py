@@ -9,9 +9,9 @@ import os
 import pwd
 import resource
 
-from jail.errors import JailError
+from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.kernel import cgroups, files, landlock, libc
-from jail.launch import caches, endpoints, gitidentity, guarded, places, searchpath
+from jail.launch import caches, endpoints, gitidentity, guarded, places, searchpath, ways
 from jail.light import TYPE_CHECKING, Any, Final, Iterator, Mapping, NamedTuple, suppress
 from jail.plan import inside
 from jail.plan.build import FROZEN, MASKED
@@ -53,6 +53,7 @@ class _Given(NamedTuple):
     unseen: tuple[str, ...]
     own: tuple[str, ...]
     credentials: tuple[str, ...]
+    allowed: tuple[tuple[str, Place], ...]
 
 
 def survey(
@@ -80,7 +81,10 @@ def survey(
         repository=_repository(workspace.real, layout),
         guarded=present,
         absent=absent,
-        watch_folders=(workspace.real, *(layout.roots if layout is not None else ())),
+        watch_folders=(
+            *(place.real for place in (workspace, *given.write) if place.real_kind == "folder"),
+            *(layout.roots if layout is not None else ()),
+        ),
         environment=tuple(sorted(caller.environ.items())),
         branch=person.branch,
         identity=(person.name or user, person.email or f"{user}@{inside.HOSTNAME}"),
@@ -97,19 +101,47 @@ def _given(policy: Policy, caller: Caller, own: places.Own, workspace: Place, co
     owned, credentials = places.own_paths(own), places.credentials(caller.home)
     refuse_workspace(workspace, caller.home, owned, credentials, system)  # before any walk
 
-    def place_of(text: str) -> Place:
-        named = _rule(text, caller, workspace.real)
-        return places.look(named)._replace(strays=places.strays(named, workspace.real))
+    written = _written(policy, caller, own, workspace)
 
-    write, read, hide = (tuple(map(place_of, paths)) for paths in (policy.write, policy.read, policy.hide))
-    path = searchpath.entries(caller.environ, workspace.real)
+    def places_of(verb: str, paths: tuple[str, ...]) -> tuple[Place, ...]:
+        return tuple(_named(verb, text, policy, caller, written) for text in paths)
+
+    write, read, hide = (
+        places_of("write", policy.write),
+        places_of("read", policy.read),
+        places_of("hide", policy.hide),
+    )
+    allowed = tuple((verb, _named(verb, text, policy, caller, written)) for verb, text in policy.allowed)
+    path = searchpath.entries(caller.environ, written)
     trees = tuple(place.real for place in system if place.real_kind == "folder")
-    ask = searchpath.Ask(path, caller.environ, caller.home, workspace.real, trees, policy.toolchains)
+    ask = searchpath.Ask(path, caller.environ, caller.home, written, trees, policy.toolchains)
     tools = searchpath.tools(ask, command)
     writable = (workspace, *write)
     found = _endpoints(caller.home, writable, (*read, *path), system, tools)
     hide += _hidden_names(hide, [place.real for place in writable if place.real_kind == "folder"])
-    return _Given(system, write, read, hide, path, tools, *found, owned, credentials)
+    return _Given(system, write, read, hide, path, tools, *found, owned, credentials, allowed)
+
+
+def _written(policy: Policy, caller: Caller, own: places.Own, workspace: Place) -> ways.Written:
+    """The trees that are or were given for writing, once it is sure that no command can lay a way that jail
+    itself goes.
+    """
+    named = {text for verb, text in policy.allowed if verb == "write"} | {*policy.write}
+    reals = [os.path.realpath(_rule(text, caller, workspace.real)) for text in named]
+    written = ways.known(own.state, workspace.real).also(reals)
+    if link := written.strays(caller.workspace):
+        what = f"the link {link}, which a command may have laid, leads to the workspace"
+        hint = f"look at that link; where this is meant, name {workspace.real} itself"
+        raise JailError(what, where=f"--workspace {caller.workspace}", hint=hint, code=EXIT_CANNOT_ISOLATE)
+    guarded.refuse_ways(written, policy, (*own, caller.environ.get("HOME", "")))
+    return written
+
+
+def _named(verb: str, text: str, policy: Policy, caller: Caller, written: ways.Written) -> Place:
+    """What a path of the policy is on this host, and who named it."""
+    named = _rule(text, caller, written.workspace)
+    project = bool(policy.allowed) and (verb, text) not in policy.allowed
+    return places.look(named)._replace(strays=written.strays(named), project=project)
 
 
 def _protected(
@@ -119,6 +151,9 @@ def _protected(
     present, absent = guarded.protected_paths(workspace, layout)
     present += guarded.policy_files([workspace, *(place.real for place in given.write)], policy)
     present += guarded.second_names(present, workspace)
+    trees = [workspace, *(place.real for place in given.write)]
+    present += guarded.ways_of_rules(trees, (*given.read, *given.hide))
+    absent += guarded.absent_hidden(trees, given.hide)
     return tuple(present), (*absent, *guarded.absent_commands(workspace, given.path))
 
 

@@ -7,7 +7,7 @@ inside given trees, and last the seal.
 """
 
 from jail.light import Final
-from jail.plan import bounds, caches, devices, guard, inside, searchpath
+from jail.plan import bounds, caches, devices, guard, inside, ranks, searchpath
 from jail.plan.facts import Facts, Place
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, refusal
@@ -96,7 +96,12 @@ def _trees(policy: Policy, facts: Facts) -> Trees:
         trees.write(_granted(place, facts, "write"), f"write = {place.given}")
     _give_repository(trees, facts)
     for place in facts.read:
-        trees.read(_granted(place, facts, "read"), f"read = {place.given}", place.real_kind)
+        path = _granted(place, facts, "read")
+        if path in trees.writable:
+            what = f"{place.given} is read-only, and given for writing at once: {trees.writable[path]}"
+            raise refusal(what, f"files.read: {place.given}", "take one of the two rules out")
+        trees.read(path, f"read = {place.given}", place.real_kind)
+    ranks.judge(facts)
     if policy.gpu:
         for place in facts.gpu.read:
             trees.read(place.real, "what a GPU's driver asks for")
@@ -107,9 +112,8 @@ def _granted(place: Place, facts: Facts, verb: str) -> str:
     """The canonical path of a rule, once it is sure that it may be given."""
     where = f"files.{verb}: {place.given}"
     if place.strays:
-        # A command that ran earlier may have put a link there.
-        hint = "look at that link; name what it leads to where that is meant"
-        raise refusal(f"{place.given} is a link that leaves the workspace, to {place.real}", where, hint)
+        what = f"the link {place.strays}, which a command may have laid, leads out of what it may write"
+        raise refusal(f"{what}, to {place.real or 'nowhere'}", where, _name_it(place))
     if place.real_kind not in ("file", "folder"):
         raise refusal(f"{place.given} is {place.real_kind}", where, "name a file or folder that is there")
     relation = overlaps if verb == "write" else beneath
@@ -117,6 +121,12 @@ def _granted(place: Place, facts: Facts, verb: str) -> str:
     if why := withheld(place.real, facts.home, facts.own, facts.credentials, relation) or root:
         raise refusal(f"{place.given} {why}", where, "name a narrower folder")
     return place.real
+
+
+def _name_it(place: Place) -> str:
+    if place.project or not place.real:
+        return "look at that link, and remove it or the entry"
+    return f"look at that link; where this is meant, name {place.real} itself"
 
 
 def _give_repository(trees: Trees, facts: Facts) -> None:

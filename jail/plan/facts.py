@@ -15,7 +15,8 @@ class Place(NamedTuple):
     `given` as the policy or the environment wrote it; `path` with every symlink but the last resolved; `kind`
     is `file`, `folder`, `symlink`, `socket`, `special` or `absent`; `real` with the last one resolved too, ""
     where that leads nowhere; `real_kind` the kind of `real`; `device` and `inode` identify `real`; `owner` is
-    its uid.
+    its uid. `strays`: a link on the way that a command may have laid, and that leads out of what that command
+    was given, "" for none; `project`: a project's file names it, not the person.
     """
 
     given: str
@@ -26,7 +27,8 @@ class Place(NamedTuple):
     device: int = 0
     inode: int = 0
     owner: int = -1
-    strays: bool = False
+    strays: str = ""
+    project: bool = False
 
 
 class Guarded(NamedTuple):
@@ -109,7 +111,8 @@ class Facts(NamedTuple):
     and email, and init.defaultBranch. `quotas`: limits of kernel resources, by name. `open_files_hard`,
     `processes_hard`: the caller's limits, -1 is none. `cgroup`: the delegated control group of the host, ""
     and `no_cgroup`, why, where there is none. `memory_most`: bytes that the host and the control groups above
-    leave to one who takes all of it, 0 where that is not known.
+    leave to one who takes all of it, 0 where that is not known. `allowed`: (verb, place) of all that the
+    person gives, where a project's file takes part.
     """
 
     uid: int
@@ -153,3 +156,4 @@ class Facts(NamedTuple):
     cgroup: str
     no_cgroup: str
     memory_most: int
+    allowed: tuple[tuple[str, Place], ...] = ()

@@ -15,6 +15,9 @@ STORES: Final = ("node_modules", ".venv", "venv")
 def guard(trees: Trees, facts: Facts) -> None:
     """Add to `trees` what is read-only or absent inside them, and notes for a person."""
     for guarded in facts.guarded:
+        if guarded.path in trees.writable:
+            what = f"{guarded.path} must not be written: {guarded.reason}"
+            raise refusal(what, trees.writable[guarded.path], "take that rule out")
         if deepest(guarded.path, trees.writable):
             trees.protect(guarded.path, guarded.kind, guarded.reason)
     _guard_hard_links(trees, facts)
@@ -35,7 +38,8 @@ def guard(trees: Trees, facts: Facts) -> None:
 
 def _hide(trees: Trees, place: Place) -> None:
     if place.kind == "absent":
-        trees.notes.append(f"hide = {place.given}: there is no such path")
+        watched = "; what is made there is moved away" if deepest(place.path, trees.writable) else ""
+        trees.notes.append(f"hide = {place.given}: there is no such path{watched}")
         return
     for path, kind in dict.fromkeys(((place.path, place.kind), (place.real, place.real_kind))):
         if path in trees.writable:

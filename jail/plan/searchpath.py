@@ -53,7 +53,7 @@ def _unusable(place: Place, facts: Facts) -> str:
     if place.real_kind == "file":
         return "it is a file"
     if place.strays:
-        return "a link in the workspace leads out of it"
+        return f"{place.strays}, which a command may have laid, leads out of what it may write"
     if place.real_kind != "folder":
         return "it is not there"
     return found_withheld(place.real, facts, overlaps)

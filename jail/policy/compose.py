@@ -85,13 +85,21 @@ def compose(given: Given) -> Composed:
             _join(draft, judged(part, PART), f"part {name}", home)
         _join(draft, layer, _who(layer, level), home)
     _refuse_contradictions(draft, home)
+    allowed: tuple[tuple[str, str], ...] = ()
     if project:
+        allowed = _allowed(draft)
         draft, faults = narrow.narrow(draft, project, home, given.workspace)
         if faults:
             raise PolicyFaults(f"the project file {project.file}", faults)
     shipped += texts
     read = [*shipped, *(text for text in (given.own, given.user, given.project) if text)]
-    return Composed(policy_of(draft, read), draft, tuple(shipped), level)
+    policy = policy_of(draft, read)._replace(allowed=allowed)
+    return Composed(policy, draft, tuple(shipped), level)
+
+
+def _allowed(draft: Draft) -> tuple[tuple[str, str], ...]:
+    """What the person gives, as Policy.allowed has it."""
+    return (("write", "."), *((verb, item.value) for verb in VERBS for item in draft.get(verb, ())))
 
 
 def policy_of(draft: Draft, read: Iterable[Text]) -> Policy:

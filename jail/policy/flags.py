@@ -60,7 +60,9 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
     seconds = policy.timeout if timeout is None else _seconds(timeout, faults)
     if faults:
         raise PolicyFaults(COMMAND_LINE, faults)
+    said = [(verb, path) for verb, paths in added.items() for path in paths]
     return policy._replace(
+        allowed=(*policy.allowed, *said) if policy.allowed else (),
         write=(*policy.write, *added["write"]),
         read=(*policy.read, *added["read"]),
         hide=(*policy.hide, *added["hide"]),

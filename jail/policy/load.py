@@ -103,6 +103,7 @@ def _fits(fields: object) -> bool:
         float,
         "texts",
         "pairs",
+        "pairs",
     )
     if not isinstance(fields, tuple) or len(fields) != len(kinds):
         return False

@@ -79,11 +79,17 @@ class Policy(NamedTuple):
     """Names in LOSSES that this run may go without."""
     sources: tuple[tuple[str, str], ...]
     """(file, SHA-256 of its content in hex) for each file that this value was read from."""
+    allowed: tuple[tuple[str, str], ...] = ()
+    """(verb, path) of all that the person gives, where a project's file takes part, else empty: what that
+    file names is judged by it again, once links are followed; `.` is the workspace.
+    """
 
     @property
     def digest(self) -> str:
         """SHA-256, in hex, over a canonical rendering of every field.
 
         ascii() quotes every string, and unlike repr() it does not depend on the interpreter's Unicode tables.
+        `allowed` is left out where no project's file takes part.
         """
-        return sha256_hex(ascii(tuple(self._asdict().items())).encode("ascii"))
+        fields = (pair for pair in self._asdict().items() if pair != ("allowed", ()))
+        return sha256_hex(ascii(tuple(fields)).encode("ascii"))

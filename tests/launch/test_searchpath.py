@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.launch import searchpath
+from jail.launch import searchpath, ways
 from jail.plan.facts import Tools
 from jail.policy.value import TOOLCHAINS
 
@@ -17,13 +17,15 @@ def home(tmp_path: Path) -> Path:
 
 
 def ask(path: str, home: Path, /, **fields: object) -> searchpath.Ask:
-    entries = searchpath.entries({"PATH": path}, f"{home}/work")
-    found = searchpath.Ask(entries, {"PATH": path}, str(home), f"{home}/work", ("/usr",), tuple(TOOLCHAINS))
+    entries = searchpath.entries({"PATH": path}, ways.of(f"{home}/work"))
+    found = searchpath.Ask(
+        entries, {"PATH": path}, str(home), ways.of(f"{home}/work"), ("/usr",), tuple(TOOLCHAINS)
+    )
     return found._replace(**fields)
 
 
 def test_entries_keep_their_order_and_what_is_odd_is_absent(home: Path) -> None:
-    found = searchpath.entries({"PATH": f":bin:/usr/bin:{home}/none:/usr/../usr/bin"}, "/work")
+    found = searchpath.entries({"PATH": f":bin:/usr/bin:{home}/none:/usr/../usr/bin"}, ways.of("/work"))
     assert [place.real_kind for place in found] == ["absent", "absent", "folder", "absent", "folder"]
     assert [place.given for place in found] == ["", "bin", "/usr/bin", f"{home}/none", "/usr/bin"]
 
@@ -83,7 +85,9 @@ def test_the_command_counts_where_it_is_a_link_and_not_the_workspaces(home: Path
     workspace = f"{home}/work"
 
     def program(command: str, path: str) -> str:
-        return searchpath._program(command, searchpath.entries({"PATH": path}, workspace), workspace)
+        return searchpath._program(
+            command, searchpath.entries({"PATH": path}, ways.of(workspace)), ways.of(workspace)
+        )
 
     assert program("tool", f"{home}/bin") == f"{home}/bin/tool"
     assert program("tool", f"{workspace}/bin:{home}/bin") == ""

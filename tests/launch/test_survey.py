@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jail.errors import JailError
-from jail.launch import endpoints, gitidentity, guarded, places, survey
+from jail.launch import endpoints, gitidentity, guarded, places, survey, ways
 from jail.plan.build import build
 from support.hosts import POLICY
 
@@ -57,7 +57,7 @@ def test_a_workspace_that_must_not_be_given_is_not_walked(
 ) -> None:
     walked: list[str] = []
     for module, name in (
-        (places, "strays"),
+        (ways, "known"),
         (endpoints, "look"),
         (guarded, "protected_paths"),
         (guarded, "layout_of"),

@@ -24,7 +24,7 @@ def test_without_any_word_of_the_person_it_is_overnight() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_empty_file_of_the_person_changes_nothing(level: str) -> None:
-    assert made(level, user="# nothing yet\n").policy[:-1] == made(level).policy[:-1]
+    assert made(level, user="# nothing yet\n").policy[:-2] == made(level).policy[:-2]
 
 
 def test_the_person_chooses_the_level_and_the_command_line_overrides_it() -> None:
@@ -164,7 +164,7 @@ def test_agent_case_1_an_empty_list_is_refused_where_it_would_change_nothing(key
     )
     assert list(refused(user=f"[{table}]\n{key} = []\n")) == [f"{table}.{key}"]
     own = made(own=f'name = "x"\n[{table}]\n{key} = []\n').policy
-    assert own[:-1] == made(own='name = "x"').policy[:-1], "alone over nothing it is what it says"
+    assert own[:-2] == made(own='name = "x"').policy[:-2], "alone over nothing it is what it says"
 
 
 def test_a_policy_of_ones_own_stands_on_nothing_or_on_the_level_that_it_names() -> None:
@@ -217,7 +217,7 @@ def test_a_home_that_is_no_path_is_refused() -> None:
 
 def test_the_digest_tells_apart_what_files_were_used() -> None:
     one, other = made(user="# a\n").policy, made(user="# b\n").policy
-    assert one[:-1] == other[:-1]
+    assert one[:-2] == other[:-2]
     assert one.digest != other.digest
 
 

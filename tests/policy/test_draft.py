@@ -8,7 +8,7 @@ from support.composed import LEAVES
 
 
 def test_every_field_of_a_policy_has_its_key() -> None:
-    assert {*KEYS, "sources"} == set(Policy._fields)
+    assert {*KEYS, "sources", "allowed"} == set(Policy._fields)
 
 
 def test_every_key_of_a_file_fills_a_field_or_changes_the_order_of_things() -> None:

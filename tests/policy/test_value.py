@@ -51,6 +51,7 @@ OTHERWISE: dict[str, object] = {
     "timeout": 0.0,
     "accept": ("landlock",),
     "sources": (),
+    "allowed": (("write", "."),),
 }
 
 
