@@ -8,9 +8,10 @@ usual folder counts.
 import os
 
 from jail.launch.managers import MANAGERS, PLUGINS, SHAPES, Manager, Shape
+from jail.launch.ways import Written
 from jail.light import Final, Mapping
 from jail.plan.workspace import is_reserved
-from jail.policy.paths import beneath, overlaps
+from jail.policy.paths import beneath, between, overlaps
 
 MOST_ENTRIES: Final = 256
 """Names that one `*` may stand for: versions of one language, tools of one manager. What has more is not
@@ -37,7 +38,7 @@ def shared(home: str) -> frozenset[str]:
     return frozenset([*(home + name for name in names), "", "/", "/usr", "/usr/local", "/opt", "/home"])
 
 
-def roots(environ: Mapping[str, str], home: str, workspace: str) -> list[tuple[Manager, str]]:
+def roots(environ: Mapping[str, str], home: str, written: Written) -> list[tuple[Manager, str]]:
     """Each manager that is there, with its canonical root."""
     owners = {0, os.geteuid(), _owner(home)}
     data = environ.get("XDG_DATA_HOME", "")
@@ -53,12 +54,12 @@ def roots(environ: Mapping[str, str], home: str, workspace: str) -> list[tuple[M
                 if folder.startswith(".local/share/")
             ] + usual
         for path in (*named, *usual):
-            if not path.startswith("/"):
+            if not path.startswith("/") or written.strays(path):
                 continue
             real = os.path.realpath(path)
             if not os.path.isdir(real) or real in unfit or is_reserved(real) or beneath(home, real):
                 continue
-            if _owner(real) in owners and not overlaps(real, workspace):
+            if _owner(real) in owners and not overlaps(real, written.workspace):
                 found.append((manager, real))
                 break
     return found
@@ -69,6 +70,17 @@ def _owner(path: str) -> int:
         return os.stat(path).st_uid
     except OSError:
         return -1
+
+
+def is_no_project(folder: str, home: str) -> bool:
+    """Whether a PATH folder is neither of a virtual environment nor in a repository: who works there, as
+    commands do, fills those. What is root's no command has filled.
+    """
+    if _owner(folder) == 0:
+        return True
+    above = [*between(folder, "/"), folder]
+    repositories = (f"{each}/.git" for each in above if not beneath(home, each))
+    return not any(map(os.path.lexists, (f"{os.path.dirname(folder)}/pyvenv.cfg", *repositories)))
 
 
 def expand(root: str, pattern: str, unseen: set[str] | None = None) -> list[str]:

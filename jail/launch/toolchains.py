@@ -3,15 +3,16 @@ symlinks, `#!` lines and the tables of launch/managers.py.
 
 Rule: nothing that PATH names is run; folders are listed and first lines read, each within a bound. Of a
 manager or a shape that is known, the named parts are given and no more; of anything else the PATH folder
-itself and the single files that it leads to. What lies in the workspace may only point to a known manager: an
-earlier command may have written it. A toolchain whose part the policy does not use is left out, and the plan
-says so.
+itself and the single files that it leads to. What a command may have written, in this workspace, in a tree of
+an earlier run or in any project, may only point to a known manager. A toolchain whose part the policy does
+not use is left out, and the plan says so.
 """
 
 import os
 import stat
 
 from jail.launch import firstline, managers, places, tables
+from jail.launch.finds import Finds
 from jail.launch.managers import Manager, Shape
 from jail.launch.searchpath import DISTRIBUTED, LOCAL, Ask
 from jail.light import Final
@@ -40,55 +41,26 @@ def find(ask: Ask) -> Tools:
         if place.real_kind == "folder" and not place.strays:
             search.entry(place)
     if ask.program:
-        search.follow(ask.program, "the command itself", whatever=True)
+        doubtful = search.is_doubtful(ask.program.rpartition("/")[0])
+        search.follow(ask.program, "the command itself", whatever=not doubtful, known_only=doubtful)
     return search.result()
 
 
-class _Search:
+class _Search(Finds):
     """One search, as it goes on."""
 
     def __init__(self, ask: Ask) -> None:
-        self.ask = ask
-        self.roots = tables.roots(ask.environ, ask.home, ask.workspace)
-        self.shared = tables.shared(ask.home)
-        self.found: dict[str, Toolchain] = {}
-        self.links: dict[str, str] = {}
-        self.left: dict[str, str] = {}
-        self.variables: dict[str, str] = {}
-        self.settings: dict[str, tuple[str, str]] = {}
-        self.notes: dict[str, None] = {}
+        super().__init__(ask)
         self.seen: set[str] = set()
-        self.given: list[str] = []
         self.reads = MOST_READ
         self.leads = self.depth = 0
         self.begun: set[str] = set()
-        self.folders = {
-            place.real
-            for place in ask.path
-            if place.real_kind == "folder" and not place.strays and not beneath(ask.home, place.real)
-        }
-
-    def result(self) -> Tools:
-        pointers = [
-            (name, self.ask.environ[name]) for name in managers.POINTERS if self.ask.environ.get(name)
-        ]
-        return Tools(
-            tuple(self.found.values()),
-            tuple(self.links.items()),
-            tuple(self.left.items()),
-            tuple(self.variables.items()),
-            tuple(pointers),
-            tuple(self.notes),
-            tuple((path, text, why) for path, (text, why) in self.settings.items()),
-        )
 
     def entry(self, place: Place) -> None:
         """One PATH folder."""
         folder, through = place.real, place.given
         if beneath(folder, self.ask.workspace):
-            for name in tables.listing(folder, MOST_NAMES):
-                if name.startswith(INTERPRETERS):
-                    self.follow(f"{folder}/{name}", f"{through}/{name}", known_only=True)
+            self._scan_doubtful(folder, through)
             return
         if beneath(self.ask.home, folder):
             return
@@ -102,6 +74,9 @@ class _Search:
             if not self._used(manager.part, folder, through):
                 return
             self._give_manager(manager, root, through)
+        elif self.is_doubtful(folder):
+            self._give_doubtful(folder, through)
+            return
         else:
             prefix, _, name = folder.rpartition("/")
             shape = self._shape(prefix) if name in ("bin", "sbin", "condabin") else None
@@ -112,6 +87,21 @@ class _Search:
             elif name in ("bin", "sbin") and prefix not in self.shared and not beneath(prefix, self.ask.home):
                 self._add("", "an installation prefix", prefix, through, managers.PREFIX, known=False)
         self._scan(folder, through)
+
+    def _give_doubtful(self, folder: str, through: str) -> None:
+        """A virtual environment is given as far as it does not lead out of itself."""
+        prefix, _, name = folder.rpartition("/")
+        shape = self._shape(prefix) if name == "bin" else None
+        if shape is not None and shape.marks == "pyvenv.cfg" and not deepest(prefix, self.ask.written.now):
+            if not self._used(shape.part, folder, through):
+                return
+            self._add(shape.part, shape.name, prefix, through, shape.given, shape.secrets, within=prefix)
+        self._scan_doubtful(folder, through)
+
+    def _scan_doubtful(self, folder: str, through: str) -> None:
+        for name in tables.listing(folder, MOST_NAMES):
+            if name.startswith(INTERPRETERS):
+                self.follow(f"{folder}/{name}", f"{through}/{name}", known_only=True)
 
     def _used(self, part: str, folder: str, through: str) -> bool:
         if part in self.ask.parts or (not part and self.ask.parts):
@@ -157,6 +147,8 @@ class _Search:
             self.notes["PATH leads out to more places than are followed"] = None
             return
         real, links = self._resolved(path)
+        if any(self.ask.written.holds(link) for link, _ in links) and self.ask.written.strays(path):
+            whatever, known_only = False, True
         if beneath(real, self.ask.workspace) or is_reserved(real):
             return
         if not (self._is_shown(real) or real in self.seen):
@@ -180,7 +172,7 @@ class _Search:
             self._give_manager(manager, root, through)
             return self._is_shown(real) or (whatever and self._give_alone(real, through))
         if known_only:
-            return False
+            return self._lead_to_conda(real, through)
         folder, _, _ = real.rpartition("/")
         prefix, _, name = folder.rpartition("/")
         for top in (prefix if name in ("bin", "sbin") else "", real):
@@ -191,6 +183,17 @@ class _Search:
                 self._give_shape(shape, top, through)
                 return True
         return self._give_application(real, through, whatever)
+
+    def _lead_to_conda(self, real: str, through: str) -> bool:
+        """A conda has its own mark and no usual place; outside of projects it is as known as a manager."""
+        top = real.partition("/bin/")[0]
+        shape = self._shape(top)
+        if shape is None or shape.marks != "conda-meta" or shape.part not in self.ask.parts:
+            return False
+        if self.is_doubtful(f"{top}/bin"):
+            return False
+        self._give_shape(shape, top, through)
+        return self._is_shown(real)
 
     def _give_application(self, real: str, through: str, whatever: bool) -> bool:
         """A program of no known kind: its own prefix or folder, where no other things are, else it alone."""
@@ -232,15 +235,8 @@ class _Search:
         self.reads -= 1
         interpreter = firstline.interpreter(firstline.read(path))
         if interpreter:
-            self.follow(interpreter, f"{through} (#!)")
-
-    def _owner(self, path: str) -> tuple[Manager | None, str]:
-        held = [(root, manager) for manager, root in self.roots if beneath(path, root)]
-        root, manager = max(held, key=lambda pair: len(pair[0]), default=("", None))
-        return manager, root
-
-    def _shape(self, folder: str) -> Shape | None:
-        return None if folder in self.shared else tables.shape_of(folder)
+            written = self.ask.written.holds(os.path.realpath(path))
+            self.follow(interpreter, f"{through} (#!)", known_only=written)
 
     def _give_manager(self, manager: Manager, root: str, through: str) -> None:
         if root in self.begun:
@@ -272,7 +268,7 @@ class _Search:
 
         for name in manager.files.split():
             path = f"{self.ask.home}/{name}"
-            if not os.path.isfile(path):
+            if not os.path.isfile(path) or self.ask.written.strays(path):
                 continue
             real, links = self._resolved(path)
             known = settings.read(real, name)
@@ -292,7 +288,7 @@ class _Search:
             if shape.name == "a virtual environment" and os.path.islink(f"{root}/{name}"):
                 self.follow(f"{root}/{name}", f"{through}: the Python of {root}")
 
-    def _add(
+    def _add(  # noqa: PLR0913 - what a toolchain is, and what it must not lead out of
         self,
         part: str,
         name: str,
@@ -302,8 +298,14 @@ class _Search:
         secrets: str = "",
         *,
         known: bool = True,
+        within: str = "/",
     ) -> None:
-        paths = [path for pattern in given.split() for path in tables.expand(root, pattern)]
+        paths = [
+            path
+            for pattern in given.split()
+            for path in tables.expand(root, pattern)
+            if beneath(os.path.realpath(path), within) and not self.ask.written.strays(path)
+        ]
         key = root if root not in self.found else f"{root} {given}"
         if key in self.found or not paths:
             return
@@ -331,15 +333,3 @@ class _Search:
                 self.notes[f"{place.path} is not given, as secrets may lie in it: {folder} {why}"] = None
                 return True
         return False
-
-    def _is_shown(self, real: str) -> bool:
-        shown = (*self.ask.system, *self.given, *self.folders)
-        return bool(deepest(real, shown))
-
-    def _remember(self, links: list[tuple[str, str]]) -> None:
-        for path, text in links:
-            if not is_reserved(path) and not beneath(path, self.ask.workspace):
-                self.links[path] = text
-
-    def _resolved(self, path: str) -> tuple[str, list[tuple[str, str]]]:
-        return tables.resolved(path)

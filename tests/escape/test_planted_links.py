@@ -250,3 +250,53 @@ def test_a_policy_reached_through_a_link_that_the_command_could_replace_is_refus
     if way == "a policy that is named":
         options = ["--policy", "./real.toml"]
     assert started(warm, *options).returncode == 0, "the control: without a link of the command's"
+
+
+# ---- PATH ----
+
+
+def test_a_path_folder_of_an_earlier_run_gives_nothing_that_its_links_lead_to(
+    warm: Jail, tmp_path: Path
+) -> None:
+    """A virtual environment that a command laid, in a tree of its own or in another workspace, and then activated by the person."""
+    lay(warm.home, {"proj/node_modules/dep/key": CANARY, ".local/share/notes/data/x/s": CANARY})
+    lay(
+        warm.home,
+        {".local/share/notes/data/x/sync.sh": "#!/bin/sh\n", "priv/tool": f"#!/bin/sh\n# {CANARY}\n"},
+    )
+    for path in (".local/share/notes/data/x/sync.sh", "priv/tool", "proj/node_modules/dep/key"):
+        (warm.home / path).chmod(0o755)
+    lines = [
+        "mkdir -p .venv/bin; cd .venv; echo home = /usr/bin > pyvenv.cfg; ln -s ~/priv lib; cd bin",
+        "ln -s ~/proj/node_modules/dep/key n1; ln -s ~/.local/share/notes/data/x/sync.sh n9; ln -s ~/priv/tool python",
+        'printf "#!%s\\n" ~/priv/tool > run; echo echo mine > own; chmod +x run own; cat own',
+    ]
+    other = tmp_path / "other"
+    other.mkdir()
+    looks = [
+        f"cat {warm.home}/{path} 2>/dev/null"
+        for path in ("proj/node_modules/dep/key", ".local/share/notes/data/x/s", "priv/s", "priv/tool")
+    ]
+    for first, options in ((warm.workspace, []), (warm.home / "a", ["--write", "~/a"])):
+        assert shell(warm, f"cd {first}; " + "; ".join(lines), *options) == "echo mine\n"
+        path = f"{first}/.venv/bin:/usr/bin:/bin"
+        for record in ("recorded", "not recorded"):
+            if record == "not recorded":
+                (warm.home / ".local/state/jail/written").unlink(missing_ok=True)
+            second = warm._replace(workspace=other)
+            out = shell(second, f"own; {'; '.join(looks)}; true", env={"PATH": path})
+            assert out == "mine\n", f"{first} {record}"
+
+
+def test_a_path_folder_of_the_person_still_leads_where_its_links_do(warm: Jail) -> None:
+    lay(warm.home, {"priv/tool": f"#!/bin/sh\necho {CANARY}\n"})
+    (warm.home / "priv/tool").chmod(0o755)
+    (warm.home / ".local/bin").mkdir(parents=True)
+    (warm.home / ".local/bin/tool").symlink_to(warm.home / "priv/tool")
+    path = f"{warm.home}/.local/bin:/usr/bin:/bin"
+    assert shell(warm, "tool", env={"PATH": path}) == f"{CANARY}\n"
+    # The same link, once what it passes was written by a command.
+    shell(warm, "ln -s ~/priv/tool ~/a/tool", "--write", "~/a")
+    (warm.home / ".local/bin/tool").unlink()
+    (warm.home / ".local/bin/tool").symlink_to(warm.home / "a/tool")
+    assert shell(warm, "tool 2>/dev/null || echo gone", env={"PATH": path}) == "gone\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.launch import tables
+from jail.launch import tables, ways
 from jail.launch.managers import MANAGERS
 
 PYENV = next(manager for manager in MANAGERS if manager.name == "pyenv")
@@ -78,7 +78,7 @@ def test_a_root_is_the_usual_one_or_what_the_variable_names(folder: Path) -> Non
     (folder / "other").mkdir()
 
     def root(**environ: str) -> str:
-        found = {one.name: path for one, path in tables.roots(environ, str(folder), "/work")}
+        found = {one.name: path for one, path in tables.roots(environ, str(folder), ways.of("/work"))}
         return found["pyenv"]
 
     assert root() == f"{folder}/.pyenv"
@@ -91,12 +91,12 @@ def test_a_root_of_somebody_else_counts_not_at_all(folder: Path, monkeypatch: py
     (folder / ".pyenv").mkdir()
     real = tables._owner  # the folder of a test cannot be given away without being root
     monkeypatch.setattr(tables, "_owner", lambda path: 4242 if path.endswith(".pyenv") else real(path))
-    assert not [one for one, _ in tables.roots({}, str(folder), "/work") if one is PYENV]
+    assert not [one for one, _ in tables.roots({}, str(folder), ways.of("/work")) if one is PYENV]
 
 
 def test_a_data_folder_of_ones_own_is_followed(folder: Path) -> None:
     (folder / "data" / "uv" / "python").mkdir(parents=True)
-    found = tables.roots({"XDG_DATA_HOME": f"{folder}/data"}, str(folder), "/work")
+    found = tables.roots({"XDG_DATA_HOME": f"{folder}/data"}, str(folder), ways.of("/work"))
     assert f"{folder}/data/uv/python" in [path for _, path in found]
 
 

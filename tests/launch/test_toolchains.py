@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.launch import searchpath, toolchains
+from jail.launch import searchpath, toolchains, ways
 from jail.plan.facts import Tools
 from jail.policy.value import TOOLCHAINS
 
@@ -317,8 +317,14 @@ def lay_out(home: Path, layout: str) -> None:
 
 
 def search(
-    home: Path, path: str, parts: tuple[str, ...] = tuple(TOOLCHAINS), command: str = "true", **environ: str
+    home: Path,
+    path: str,
+    parts: tuple[str, ...] = tuple(TOOLCHAINS),
+    command: str = "true",
+    earlier: str = "",
+    **environ: str,
 ) -> Tools:
+    """What `path` leads to; `earlier`: a tree that a run was given before."""
     workspace = home.parent / "workspace"
     workspace.mkdir(exist_ok=True)
     entries = ":".join([*(word.replace("~", str(home)) for word in path.split()), "/usr/bin"])
@@ -326,8 +332,10 @@ def search(
         "PATH": entries,
         **{name: value.replace("~", str(home)) for name, value in environ.items()},
     }
-    found = searchpath.entries(environment, str(workspace))
-    ask = searchpath.Ask(found, environment, str(home), str(workspace), SYSTEM, parts)
+    here = ways.of(str(workspace))
+    written = here._replace(trees=here.trees | {earlier.replace("~", str(home))} - {""})
+    found = searchpath.entries(environment, written)
+    ask = searchpath.Ask(found, environment, str(home), written, SYSTEM, parts)
     return searchpath.tools(ask, command)
 
 
@@ -404,6 +412,76 @@ def test_a_path_folder_in_the_workspace_may_point_to_a_known_manager_only(home: 
     (binaries / "python3").symlink_to(home / "secret")
     (binaries / "tool").symlink_to(home / "secret")
     assert given(search(home, str(binaries)), home) == {".local/share/uv/python"}
+
+
+DOUBTFUL = {
+    # layout, PATH, given where no run wrote ~/a, given where one did
+    "a virtual environment": (
+        "a/bin/python -> ~/uv; a/bin/tool -> ~/mine; a/pyvenv.cfg = x; a/lib -> ~/priv; a/lib64/; priv/; mine = x",
+        "~/a/bin",
+        "a/bin a/lib64 a/pyvenv.cfg .local/share/uv/python",
+        "a/bin a/lib64 a/pyvenv.cfg .local/share/uv/python",
+    ),
+    "a folder of a repository": ("a/.git/; a/bin/tool -> ~/mine; mine = x; a/lib/", "~/a/bin", "", ""),
+    "a folder of the person": ("a/bin/tool -> ~/mine; mine = x", "~/a/bin", "mine", ""),
+    "a script of the person": ("a/bin/tool = #!~/mine; mine = x", "~/a/bin", "mine", ""),
+    "packages of another project": (
+        "a/bin/tool -> ~/proj/node_modules/x/cli.js; proj/node_modules/x/cli.js = x",
+        "~/a/bin",
+        "proj/node_modules",
+        "",
+    ),
+    "a link of the person that passes one of a command": (
+        ".local/bin/tool -> ~/a/tool; a/tool -> ~/mine; mine = x",
+        "~/.local/bin",
+        "mine",
+        "",
+    ),
+    "a link of the person to a script of a command": (
+        ".local/bin/tool -> ~/a/tool; a/tool = #!~/mine; mine = x",
+        "~/.local/bin",
+        "a/tool mine",
+        "a/tool",
+    ),
+    "a version of a manager": (
+        ".pyenv/versions/3/bin/python = x; .pyenv/versions/4 -> ~/priv; priv/bin/python3 = x; priv/lib/",
+        "~/.pyenv/versions/3/bin",
+        ".pyenv/versions priv/bin priv/lib",
+        ".pyenv/versions",
+    ),
+    "a part of a manager": (
+        ".pyenv/bin/pyenv = x; .pyenv/shims -> ~/priv; .pyenv/versions/; priv/s = x",
+        "~/.pyenv/bin",
+        ".pyenv/bin .pyenv/versions .pyenv/shims",
+        ".pyenv/bin .pyenv/versions",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_what_a_command_may_have_filled_leads_to_known_managers_only(name: str, home: Path) -> None:
+    layout, path, trusted, doubtful = DOUBTFUL[name]
+    layout = layout.replace("#!~", f"#!{home}")
+    lay_out(
+        home,
+        f"uv -> ~/.local/share/uv/python/3/bin/python3; .local/share/uv/python/3/bin/python3 = x; {layout}",
+    )
+    tree = "~/.pyenv" if ".pyenv" in layout else "~/a"
+    assert given(search(home, path), home) == set(trusted.split()), "the control: nobody wrote it"
+    assert given(search(home, path, earlier=tree), home) == set(doubtful.split())
+
+
+def test_a_conda_is_known_by_its_mark_where_it_lies_in_no_project(home: Path) -> None:
+    lay_out(
+        home,
+        "c/conda-meta/; c/bin/python3 = x; p/.git/; p/env/conda-meta/; p/env/bin/python3 = x; p/env/lib/s = x",
+    )
+    lay_out(
+        home,
+        "v/bin/python -> ~/c/bin/python3; w/bin/python -> ~/p/env/bin/python3; v/pyvenv.cfg =; w/pyvenv.cfg =",
+    )
+    assert given(search(home, "~/v/bin"), home) == {"v/bin", "v/pyvenv.cfg", "c/bin", "c/conda-meta"}
+    assert given(search(home, "~/w/bin"), home) == {"w/bin", "w/pyvenv.cfg"}
 
 
 def test_the_commands_own_program_is_given_whatever_the_parts(home: Path) -> None:
