@@ -28,12 +28,9 @@ def test_a_running_session_shows_what_it_uses(installed: Installed, tmp_path: Pa
         assert "MiB" in line
         assert running.wait() == 0
     (found,) = json.loads(jail.call("sessions", "--json").stdout)
-    assert (found["state"], found["cpu_s"], found["memory_bytes"], found["processes"]) == (
-        "ended",
-        None,
-        None,
-        None,
-    )
+    assert (found["state"], found["processes"]) == ("ended", None)
+    assert 0.3 <= found["cpu_s"] < 60, "what the ledger has of the command"
+    assert 200 << 20 < found["memory_bytes"] < 600 << 20
 
 
 def test_a_ledger_that_names_another_process_shows_nothing(installed: Installed, tmp_path: Path) -> None:
