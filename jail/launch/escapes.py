@@ -15,13 +15,13 @@ Pure: no clocks, no files. Imported only where there is a terminal: it needs `re
 
 import re
 
+from jail.launch.modes import Change, Modes
 from jail.launch.sequences import (
     CLIPBOARD,
     CONSOLE,
     CONSOLE_BEGUN,
-    ESCAPES_DROPPED,
+    ESCAPES,
     OTHER,
-    PASS,
     STRING_END,
     STRINGS,
     Verdict,
@@ -29,7 +29,7 @@ from jail.launch.sequences import (
     of_control,
     of_string,
 )
-from jail.light import Final, Iterable
+from jail.light import Callable, Final, Iterable
 
 SEQUENCE_LIMIT: Final = 1024
 """Bytes of a control sequence: the longest that programs send, many colours at once, have some fifty."""
@@ -37,9 +37,6 @@ STRING_LIMIT: Final = 4096
 """Bytes of a string sequence: a link of 2,083 characters fits. What is longer is dropped to its end."""
 CLIPBOARD_LIMIT: Final = 1 << 20
 """Bytes of what sets the clipboard, where that is allowed: as much as tmux takes."""
-ASKED_LIMIT: Final = 64
-"""Questions remembered until the caller takes them; a terminal answers in order, the last ones tell enough.
-"""
 KNOWN_LIMIT: Final = 512
 """Judged control sequences that are kept: a program draws with a few dozen, over and over."""
 
@@ -55,11 +52,12 @@ _CUT: Final = re.compile(
 )
 """The beginning of a character at the end of what was read."""
 _SUSPECT: Final = re.compile(
-    rb"\x1b(?:\[[0-9;:]{0,1000}+(?:[^?@A-HJKLMPSTXZ`abd-gmrs]|\?(?![1-9][0-9]{1,3}[hl]))|[^\[()78=>M\\])"
+    rb"\x1b(?:\[(?:[0-9]{0,5}+[;:]){0,160}+[0-9]{0,5}+[^@A-HJKLMPSXZ`abdefm]|\((?![0B])|[^\[(78M\\])"
 )
 """Begins with one literal, and never goes back: everything that is drawn goes past it."""
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[0-9;:]*+)?\Z")
 _ESCAPE: Final = re.compile(rb"\x1b[ -/]*+([0-~]|\Z)?")
+_NOT_ESCAPE: Final = re.compile(rb"[^\x1b]")
 _CONTROL: Final = re.compile(rb"\x1b\[[\x00-\x17\x19\x1c-?\x7f]*+([@-~]|\Z)?")
 """Group 1: the final byte; empty where more may come; None where something else cancels the sequence."""
 _CONTROL_END: Final = re.compile(rb"[\x18\x1a\x1b@-~\x80-\xff]")
@@ -71,16 +69,24 @@ _END: Final = re.compile(rb"[\x18\x1a\x1b]|\xc2\x9c")
 class Filter:
     """One stream of output; `allowed` are words of the policy (TITLE, CLIPBOARD).
 
-    `asks`: whether questions pass; where no key goes in, an answer could reach the caller's shell alone.
-    `dropped`: how many sequences of each kind did not pass. `asked`: the questions that passed, as kinds of
-    answers (answers.py), for the caller to take out.
+    `gate`: whether that many questions, and modes that change what is typed, may pass now; shut where no key
+    goes in, as what they bring could reach the caller's shell alone. `undoes`: what is left set is undone at
+    the end; else the caller does it, with `modes`. `dropped`: how many sequences of each kind did not pass.
+    `asked`: the questions that passed, as kinds of answers (answers.py), for the caller to take out.
     """
 
-    def __init__(self, allowed: Iterable[str] = (), *, asks: bool = True) -> None:
+    def __init__(
+        self,
+        allowed: Iterable[str] = (),
+        *,
+        gate: Callable[[int], bool] = lambda _: True,
+        undoes: bool = False,
+    ) -> None:
         self.dropped: dict[str, int] = {}
         self.asked: list[str] = []
+        self.modes = Modes()
         self._allowed = frozenset(allowed)
-        self._asks = asks
+        self._gate, self._undoes = gate, undoes
         self._state = GROUND
         self._character = b""
         self._held = b""
@@ -89,6 +95,8 @@ class Filter:
         self._text: list[bytes] = []
         self._size = 0
         self._known: dict[bytes, Verdict] = {}
+        self._passing: dict[bytes, tuple[Change, ...]] = {}
+        """Of the known, what passes at any time, and what it changes."""
 
     def feed(self, data: bytes) -> bytes:
         """What of `data`, after what waited, may be shown now."""
@@ -99,13 +107,17 @@ class Filter:
             data = self._without_eight_bit(data)
         if self._held:
             data, self._held = self._held + data, b""
-        if self._state == GROUND and b"\x1b" not in data:
-            return data
-        shown: list[bytes] = []
-        at = 0
-        while at < len(data):
-            at = _STEPS[self._state](self, data, at, shown)
-        return b"".join(shown)
+        self.modes.drawn = self.modes.drawn or b"\x1b" in data or b"\x0e" in data
+        if self._state != GROUND or b"\x1b" in data:
+            shown: list[bytes] = []
+            at = 0
+            while at < len(data):
+                at = _STEPS[self._state](self, data, at, shown)
+            data = b"".join(shown)
+        if b"\x18" in data:  # CAN, with which ZMODEM begins a file; alone it does nothing
+            self._drop(OTHER, data.count(b"\x18"))
+            data = data.translate(None, b"\x18")
+        return data
 
     def finish(self) -> bytes:
         """The stream has ended: what is left to be shown of it."""
@@ -113,19 +125,23 @@ class Filter:
             self._drop(self._kind())
         rest, self._character = self._character, b""
         self._held, self._state, self._text = b"", GROUND, []
-        return self._replaced(rest)
+        return self._replaced(rest) + (self.modes.undo() if self._undoes else b"")
 
     def _drop(self, kind: str, count: int = 1) -> None:
         self.dropped[kind] = self.dropped.get(kind, 0) + count
 
     def _decide(self, verdict: Verdict, whole: bytes, shown: list[bytes]) -> None:
-        if verdict.drop or (verdict.answer and not self._asks):
-            self._drop(verdict.drop or OTHER)
+        if verdict.drop:
+            self._drop(verdict.drop)
             return
-        shown.append(whole)
-        if verdict.answer:
-            self.asked.append(verdict.answer)
-            del self.asked[:-ASKED_LIMIT]
+        asks = verdict.answers if verdict.answer else 0
+        given = not (asks or any(change.typed for change in verdict.changes)) or self._gate(asks)
+        self.modes.note(verdict.changes, given=given)
+        if given:
+            shown.append(whole)
+            self.asked += [verdict.answer] * asks
+        elif not verdict.changes:
+            self._drop(OTHER)
 
     def _without_eight_bit(self, data: bytes) -> bytes:
         data = self._character + data
@@ -150,8 +166,10 @@ class Filter:
         begun = at
         while found := _SUSPECT.search(data, at):
             control = _CONTROL.match(data, found.start())
-            if control is None or self._known.get(control[0]) != PASS:
+            if control is None or (changes := self._passing.get(control[0])) is None:
                 break
+            if changes:
+                self.modes.note(changes, given=True)
             at = control.end()
         else:
             start = data.rfind(b"\x1b", at)
@@ -165,6 +183,9 @@ class Filter:
         introducer = data[start + 1 : start + 2]
         if introducer == b"[":
             return self._control(data, start, shown)
+        if introducer == b"\x1b":  # each cancels the one before
+            after = _NOT_ESCAPE.search(data, start)
+            return (after.start() if after else len(data)) - 1
         if introducer not in STRINGS:
             return self._escape(data, start, shown)
         if CONSOLE_BEGUN.match(data, start):
@@ -194,10 +215,13 @@ class Filter:
             return found.end()
         if not found[1]:
             return self._wait(data, start)
-        if found[0].startswith(ESCAPES_DROPPED):
+        changes = ESCAPES.get(found[0][1:])
+        if changes is None:
             self._drop(OTHER)
         else:
-            self._decide(Verdict(answer="c" if found[0] == b"\x1bZ" else ""), found[0], shown)
+            self._decide(
+                Verdict(answer="c" if found[0] == b"\x1bZ" else "", changes=changes), found[0], shown
+            )
         return found.end()
 
     def _control(self, data: bytes, start: int, shown: list[bytes]) -> int:
@@ -214,6 +238,8 @@ class Filter:
             verdict = of_control(whole)
             if len(self._known) < KNOWN_LIMIT:
                 self._known[whole] = verdict
+                if not (verdict.drop or verdict.answer or any(change.typed for change in verdict.changes)):
+                    self._passing[whole] = verdict.changes
         self._decide(verdict, whole, shown)
         return found.end()
 

@@ -27,6 +27,8 @@ PAGE: Final = os.sysconf("SC_PAGESIZE")
 """One slot of a pipe: a pipe that polls as writable takes this much at once (pipe(7))."""
 BURST: Final = 4 * CHUNK
 """Most bytes that are copied before the poll loop looks at its other fds: some milliseconds of work."""
+TURN: Final = 0.01
+"""Seconds of such work at most: there are escape sequences of which each takes its time (escapes.py)."""
 RECHECK: Final = 0.25
 """Seconds until a terminal that is somebody else's is asked again; no event tells when it comes back."""
 
@@ -101,11 +103,8 @@ class Edit(Protocol):
         """What goes out at the end."""
 
 
-_NOTHING: Final[dict[str, int]] = {}
-
-
 class Relay:
-    """Copies one way, at most BURST bytes for an event, and holds at most CHUNK bytes.
+    """Copies one way, at most BURST bytes or TURN for an event, and holds at most CHUNK bytes.
 
     A pty gives a page for a read at most: small pieces are gathered until CHUNK, or until there is no more.
 
@@ -138,6 +137,7 @@ class Relay:
         self._quota, self._edit = quota, edit
         self._held = memoryview(b"")
         self._gathers = deliver and gate is None
+        self._room = self._most = CHUNK if deliver else PAGE
         self._last = False  # the source holds all that will ever come
         self._ended = False  # the source has nothing left
         self._hung = False  # no slave is open: POLLHUP would come back at once
@@ -145,11 +145,7 @@ class Relay:
     @property
     def dropped(self) -> dict[str, int]:
         """How many escape sequences of each kind were not passed."""
-        return getattr(self._edit, "dropped", _NOTHING)
-
-    @property
-    def _spent(self) -> bool:
-        return self._quota is not None and self._quota.spent
+        return getattr(self._edit, "dropped", {})
 
     def interests(self) -> list[tuple[int, int]]:
         """(fd, poll mask) pairs to wait for now; none when closed, or while the gate is shut (`timeout` is
@@ -160,7 +156,7 @@ class Relay:
             return []
         if self._held:
             return [(self._sink.fd, select.POLLOUT)]
-        if self._spent:
+        if self._quota is not None and self._quota.spent:
             return []
         if self._hung or (self._gate is not None and not self._gate()):
             self._hung = False
@@ -200,39 +196,50 @@ class Relay:
 
     def _read(self) -> None:
         """Copy until there is no more for now, the sink is full, or BURST."""
-        stop = self.moved + BURST
+        stop, late = self.moved + BURST, time.monotonic() + TURN
         while self._take():
             if self._held and not self._sink.polled:
                 self._write()
-            if self.closed or self._held or (self.moved >= stop and not self._last):
+            if self.closed or self._held:
+                return
+            if not self._last and (self.moved >= stop or time.monotonic() > late):
                 return
             if not self._gathers:
                 return  # one read for an event: the source may block, and the rest may be for another reader
 
     def _take(self) -> bool:
         """Hold what can be read now, edited; False when there was nothing, and after the end."""
-        if self._spent:
+        if self._quota is not None and self._quota.spent:
             if self._last:
                 self.close()  # what is left inside is past the limit
             return False
         pieces: list[bytes] = []
-        room = CHUNK if self._deliver else PAGE
+        room = self._room
         while room > 0:
             data = self._read_once(room)
             if not data:
                 break
             pieces.append(data)
             room -= len(data)
-            if not self._gathers or self._spent:
+            if not self._gathers or (self._quota is not None and self._quota.spent):
                 break
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.moved += len(data)
         if self._edit is not None:
-            data = self._edit.feed(data) + (self._edit.finish() if self._ended else b"")
+            data = self._edited(self._edit, data)
         self._held = memoryview(data)
         if self._ended and not data:
             self.close()
         return bool(pieces) or (self._ended and not self.closed)
+
+    def _edited(self, edit: Edit, data: bytes) -> bytes:
+        """Reads get smaller while what was read takes more than a turn."""
+        late = time.monotonic() + TURN
+        data = edit.feed(data) + (edit.finish() if self._ended else b"")
+        self._room = (
+            min(self._most, self._room * 2) if time.monotonic() < late else max(PAGE, self._room // 4)
+        )
+        return data
 
     def _read_once(self, room: int) -> bytes:
         """b"" when there is nothing now (`_hung` or not), or never again (`_ended`)."""
@@ -269,14 +276,14 @@ class Relay:
 
 
 def outward(inner_read: int, fd: int, quota: Quota | None = None, *, allowed: tuple[str, ...] = ()) -> Relay:
-    """A relay from the read end of an inner pipe, which becomes ours, to the caller's `fd` (stdout or
-    stderr). A terminal gets no escape sequence but what `allowed` (words of the policy) lets through.
+    """A relay from the read end of an inner pipe, which becomes ours, to the caller's `fd`; to a terminal
+    through a filter, `allowed` being words of the policy.
     """
     edit = None
     if os.isatty(fd):
         from jail.launch.escapes import Filter
 
-        edit = Filter(allowed, asks=False)
+        edit = Filter(allowed, gate=lambda _: False, undoes=True)
     return Relay(inner_end(inner_read), caller_sink(fd), quota=quota, edit=edit)
 
 

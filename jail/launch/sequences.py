@@ -1,15 +1,20 @@
 r"""What each escape sequence does to the person's terminal, as tables.
 
-Rule: of control sequences (CSI) all pass but those named here; of string sequences (OSC, DCS, and their like,
-which do all the harm: titles, clipboard, files, notifications, keys, what is read back) only those named here
-pass, and only without a control character in them. The sources: xterm's Control Sequences (ctlseqs), the
-VT500 parser of vt100.net, console_codes(4), the manuals of kitty, iTerm2, tmux and screen.
+Rule: only what is named here passes: terminals differ in what they make of the rest, and each year one of
+them finds a new use for some. Escapes by their bytes, control sequences (CSI) by private mark, intermediates
+and final byte, modes by number (modes.py), string sequences (OSC, DCS, and their like, which do most harm:
+titles, clipboard, files, notifications, keys, what is read back) by number and form, and only without a
+control character in them. Numbers have five digits at most: some terminals take more for another one. The
+sources: xterm's Control Sequences (ctlseqs), the VT500 parser of vt100.net, console_codes(4), terminfo(5),
+the manuals of kitty, iTerm2, tmux and screen.
 
 Pure. Imported only where there is a terminal: it needs `re`.
 """
 
 import re
 
+from jail.launch import modes
+from jail.launch.modes import Change
 from jail.light import Callable, Final, Mapping, NamedTuple
 
 TITLE: Final = "title"
@@ -21,8 +26,16 @@ BELL_END: Final = b"\x07"
 STRING_END: Final = b"\x1b\\"
 STRINGS: Final = b"]PX^_k"
 """What begins a string sequence after ESC: OSC, DCS, SOS, PM, APC, and the title of screen and tmux."""
-ESCAPES_DROPPED: Final = (b"\x1b%", b"\x1b!", b"\x1b G")
-"""Beginnings: another character set than UTF-8; a message of screen; answers in eight-bit controls."""
+ESCAPES: Final[Mapping[bytes, tuple[Change, ...]]] = {
+    **dict.fromkeys((b"7", b"8", b"M", b"\\", b"D", b"E", b"c", b"Z", b"g"), ()),
+    **dict.fromkeys((b"#3", b"#4", b"#5", b"#6", b"#8"), ()),
+    **{bytes((where, which)): () for where in b"()*+" for which in b"012ABUK"},
+    b"H": (Change(modes.TABS, b"\x1bH"),),
+    b"=": (Change(modes.KEYPAD, b"\x1b=", typed=True),),
+    b">": (Change(modes.KEYPAD, typed=True),),
+}
+"""What passes after ESC → the modes that it changes: cursor, tabs, reset, sizes of letters, character sets,
+keypad, and screen's silent bell (terminfo: flash)."""
 CONSOLE: Final = re.compile(rb"\x1b\](?:R|P[0-9A-Fa-f]{7})")
 CONSOLE_BEGUN: Final = re.compile(rb"\x1b\](?:P[0-9A-Fa-f]{0,6})?\Z")
 """The console's palette (console_codes(4)): without an end, which any other terminal would wait for. Dropped.
@@ -30,68 +43,151 @@ CONSOLE_BEGUN: Final = re.compile(rb"\x1b\](?:P[0-9A-Fa-f]{0,6})?\Z")
 
 
 class Verdict(NamedTuple):
-    """Why a sequence is dropped, "" where it passes; what its answer looks like (answers.py), "" without."""
+    """Why a sequence is dropped, "" where it passes; what an answer looks like (answers.py), "" without, and
+    how many there will be; the modes that it changes.
+    """
 
     drop: str = ""
     answer: str = ""
+    answers: int = 1
+    changes: tuple[Change, ...] = ()
 
 
 PASS: Final = Verdict()
-_Numbers = list[bytes]
+_REFUSED: Final = Verdict(OTHER)
+_Numbers = list[int]
+_Rule = Callable[[_Numbers, bytes], Verdict]
 
 
-def _window(numbers: _Numbers) -> Verdict:
-    if numbers[0] in (b"14", b"15", b"16", b"18", b"19"):  # sizes
+def _window(numbers: _Numbers, _: bytes) -> Verdict:
+    if numbers[0] in (14, 15, 16, 18, 19):  # sizes
         return Verdict(answer="t")
-    if numbers[0] in (b"22", b"23"):  # keep the title and give it back: smcup and rmcup of terminfo
+    if numbers[0] in (22, 23):  # keep the title and give it back: smcup and rmcup of terminfo
         return PASS
-    return Verdict(TITLE if numbers[0] in (b"20", b"21") else OTHER)
+    return Verdict(TITLE if numbers[0] in (20, 21) else OTHER)
 
 
-def _always(drop: str) -> Callable[[_Numbers], Verdict]:
-    return lambda _: Verdict(drop)
+def _always(drop: str) -> _Rule:
+    return lambda *_: Verdict(drop)
 
 
-def _where(number: bytes) -> Callable[[_Numbers], Verdict]:
-    return lambda numbers: Verdict(OTHER if number in numbers else "")
+def _asks(answer: str, *of: int) -> _Rule:
+    """A question with one number, of those given."""
+    return lambda numbers, _: Verdict(answer=answer) if len(numbers) == 1 and numbers[0] in of else _REFUSED
 
 
-def _asks(answer: str) -> Callable[[_Numbers], Verdict]:
-    return lambda _: Verdict(answer=answer)
+def _asks_mode(numbers: _Numbers, _: bytes) -> Verdict:
+    return Verdict(answer="y") if len(numbers) == 1 else _REFUSED
 
 
-_CONTROLS: Final[dict[bytes, Callable[[_Numbers], Verdict]]] = {
+def _graphics(numbers: _Numbers, _: bytes) -> Verdict:
+    """XTSMGRAPHICS: read, or read the most that can be; never set."""
+    return Verdict(answer="S") if numbers[1:2] in ([1], [4]) else _REFUSED
+
+
+def _plain(most: int, *of: int) -> _Rule:
+    return lambda numbers, _: PASS if len(numbers) <= most and (not of or numbers[0] in of) else _REFUSED
+
+
+def _changes(undo: bytes, most: int, *, typed: bool = False) -> _Rule:
+    """Sets what `undo` undoes; undone by zeros, or without numbers."""
+
+    def rule(numbers: _Numbers, whole: bytes) -> Verdict:
+        change = Change(undo, whole if any(numbers) else b"", typed)
+        return Verdict(changes=(change,)) if len(numbers) <= most else _REFUSED
+
+    return rule
+
+
+def _tabs(numbers: _Numbers, whole: bytes) -> Verdict:
+    return Verdict(changes=(Change(modes.TABS, whole),)) if numbers in ([0], [3]) else _REFUSED
+
+
+def _keys_of_xterm(numbers: _Numbers, whole: bytes) -> Verdict:
+    """Keys that xterm would not tell apart (4, modifyOtherKeys), or all keys back to what they were."""
+    if numbers not in ([0], [4]) and not (len(numbers) == 2 and numbers[0] == 4):
+        return _REFUSED
+    change = Change(modes.KEYS_OF_XTERM, whole if len(numbers) == 2 and numbers[1] else b"", typed=True)
+    return Verdict(changes=(change,))
+
+
+def _push(numbers: _Numbers, whole: bytes) -> Verdict:
+    return Verdict(changes=(Change(modes.POP, whole, typed=True),)) if len(numbers) == 1 else _REFUSED
+
+
+def _pop(numbers: _Numbers, _: bytes) -> Verdict:
+    change = Change(modes.POP, typed=True, levels=numbers[0] or 1)
+    return Verdict(changes=(change,)) if len(numbers) == 1 else _REFUSED
+
+
+def _highlight(numbers: _Numbers, whole: bytes) -> Verdict:
+    """Mode 1001 kept and given back: what mc sends around the mouse."""
+    change = Change(b"\x1b[?1001l", whole if whole.endswith(b"r") else b"", typed=True)
+    return Verdict(changes=(change,)) if numbers == [1001] else _REFUSED
+
+
+def _mode(table: Callable[[_Numbers, str], tuple[Change, ...] | None], final: str) -> _Rule:
+    def rule(numbers: _Numbers, _: bytes) -> Verdict:
+        changes = table(numbers, final)
+        if changes is None:
+            return _REFUSED
+        reports = numbers.count(modes.SIZE_REPORTS) if final == "h" else 0
+        return Verdict(answer="t" if reports else "", answers=reports or 1, changes=changes)
+
+    return rule
+
+
+_DRAWN: Final = (
+    *(bytes((final,)) for final in b"@ABCDEFGHIJKLMPSXZ`abdefm"),
+    *(b"?J", b"?K", b"!p", b"'}", b"'~", b" @", b" A"),  # erase but the protected; soft reset; columns
+    *(b"$r", b"$t", b"$v", b"$x", b"$z", b"*x"),  # rectangles
+    *(b"#p", b"#q", b"#{", b"#}", b"#P", b"#Q"),  # keep colours and give them back
+)
+_CONTROLS: Final[dict[bytes, _Rule]] = {
+    **dict.fromkeys(_DRAWN, lambda *_: PASS),
+    b"T": _plain(1),  # with more numbers: answers about the mouse
+    b"s": _plain(2),
+    b"?c": _plain(3),  # the console's cursor (console_codes(4)); with `?` nothing else answers
+    b"?W": _plain(1, 5),
+    b"r": _changes(modes.MARGINS, 2),
+    b"g": _tabs,
+    b" q": _changes(modes.CURSOR, 1),
     b"t": _window,
     **dict.fromkeys((b">t", b">T"), _always(TITLE)),  # how titles are read and set
-    **dict.fromkeys((b"i", b"?i", b">i", b"=i"), _always(OTHER)),  # print on paper
-    **dict.fromkeys((b"*y", b"#|"), _always(OTHER)),  # tell what the screen shows
-    b'"p': _always(OTHER),  # be another terminal, answer in eight-bit controls
-    b"]": _always(OTHER),  # the console: go to another one
-    b"h": _where(b"2"),  # lock the keyboard
-    b"?l": _where(b"2"),  # be a VT52, which has other sequences
-    **dict.fromkeys((b"n", b"?n"), _asks("n")),
-    **dict.fromkeys((b"c", b">c"), _asks("c")),
-    **dict.fromkeys((b"$p", b"?$p"), _asks("y")),
-    **dict.fromkeys((b"=c", b">q", b"$w", b"$u", b"&u"), _asks("P")),
-    b"x": _asks("x"),
-    b"?u": _asks("u"),
-    b"?S": _asks("S"),
-    b"?m": _asks("m"),
+    b"h": _mode(modes.ansi, "h"),
+    b"l": _mode(modes.ansi, "l"),
+    b"?h": _mode(modes.private, "h"),
+    b"?l": _mode(modes.private, "l"),
+    **dict.fromkeys((b"?s", b"?r"), _highlight),
+    b">m": _keys_of_xterm,
+    b">u": _push,
+    b"<u": _pop,
+    b"=u": _changes(modes.FLAGS, 2, typed=True),
+    b"u": _plain(1, 0),
+    b"n": _asks("n", 5, 6),
+    b"?n": _asks("n", 6, 996),
+    **dict.fromkeys((b"c", b">c"), _asks("c", 0)),
+    b"=c": _asks("P", 0),
+    b">q": _asks("P", 0),
+    **dict.fromkeys((b"$p", b"?$p"), _asks_mode),
+    b"?u": _asks("u", 0),
+    b"?S": _graphics,
+    b"?m": _asks("m", 4),
 }
-"""Private mark, intermediates and final of a control sequence → its rule; what is not here passes."""
-_CONTROL_PARTS: Final = re.compile(rb"\x1b\[([<=>?]?)([0-9:;]*)([ -/]*[@-~])")
-_C0: Final = bytes((*range(0x1B), *range(0x1C, 0x20), 0x7F))
-"""Controls that a terminal obeys, or ignores, in the middle of a control sequence."""
+"""Private mark, intermediates and final of a control sequence → its rule; what is not here is dropped."""
+_CONTROL_PARTS: Final = re.compile(rb"\x1b\[([<=>?]?)((?:[0-9]{0,5}[;:])*+[0-9]{0,5})([ -/]*[@-~])")
 
 
 def of_control(sequence: bytes) -> Verdict:
     """The verdict on a whole control sequence, from ESC to its final byte."""
-    found = _CONTROL_PARTS.fullmatch(sequence.translate(None, _C0))
+    found = _CONTROL_PARTS.fullmatch(sequence)
     if found is None:
-        return Verdict(OTHER)
+        return _REFUSED
     mark, numbers, end = found.groups()
     rule = _CONTROLS.get(mark + end)
-    return rule([each.lstrip(b"0") for each in numbers.replace(b":", b";").split(b";")]) if rule else PASS
+    if rule is None or (b":" in numbers and mark + end != b"m"):
+        return _REFUSED
+    return rule([int(number or 0) for number in re.split(b"[;:]", numbers)], sequence)
 
 
 _COLOURS: Final = frozenset((4, 5, *range(10, 20), 21))
@@ -120,19 +216,23 @@ def of_string(introducer: bytes, text: bytes, end: bytes, allowed: frozenset[str
         return Verdict(kind)
     if introducer == b"P":
         device = _DEVICE.fullmatch(text)
-        return Verdict(OTHER) if device is None else Verdict(answer="P" if device[1] else "")
+        if device is None:
+            return _REFUSED
+        return Verdict(answer="P", answers=1 + text.count(b";")) if device[1] else PASS
     if introducer == b"k":
         return Verdict("" if kind in allowed else kind)
     if introducer != b"]":
-        return Verdict(OTHER)
+        return _REFUSED
     if kind == CLIPBOARD:
         return Verdict("" if kind in allowed and _SETS_CLIPBOARD.fullmatch(text) else kind)
     found = _COMMAND.match(text)
     if kind == TITLE:
         return Verdict("" if kind in allowed and found else kind)
     if found is None or int(found[1]) not in _COMMANDS:
-        return Verdict(OTHER)
-    return Verdict(answer="]" if b"?" in text and int(found[1]) in _COLOURS else "")
+        return _REFUSED
+    if int(found[1]) in _COLOURS:
+        return Verdict(answer="]" if b"?" in text else "", answers=text.count(b"?"))
+    return _REFUSED if found[1] == b"22" and b"?" in text else PASS  # kitty tells the pointer's shape
 
 
 def _is_text(text: bytes) -> bool:
@@ -146,7 +246,7 @@ def _is_text(text: bytes) -> bool:
 _DEEDS: Final = {
     TITLE: "for the window's title",
     CLIPBOARD: "for the clipboard",
-    OTHER: "that reach beyond the window otherwise",
+    OTHER: "that reach beyond the window otherwise or that jail does not know",
 }
 
 

@@ -24,7 +24,7 @@ from jail.launch import tty
 from jail.launch.ends import caller_sink, caller_source, inner_end
 from jail.launch.quota import Quota
 from jail.launch.relay import PAGE, RECHECK, Relay
-from jail.light import TYPE_CHECKING, Any, Final, Iterable, NamedTuple, signal, suppress
+from jail.light import TYPE_CHECKING, Any, Callable, Final, Iterable, NamedTuple, signal, suppress
 
 if TYPE_CHECKING:
     from jail.launch.answers import Answers
@@ -142,7 +142,7 @@ class Terminal:
         if keyboard is None:
             inner[1] &= ~termios.OPOST  # the caller's terminal does it
         termios.tcsetattr(master, termios.TCSANOW, inner)  # of a master: sets its slave (tty_mode_ioctl)
-        self._filter, self._answers = _filters(allowed, asks=keyboard is not None)
+        self._filter, self._answers = _filters(allowed, self._may_pass)
         self._output = Relay(
             inner_end(master), caller_sink(screen), reopens=True, quota=quota, edit=self._filter
         )
@@ -213,10 +213,11 @@ class Terminal:
             if not found:
                 break
             self._output.ready(*found[0])
-        self.restore()
+        self.restore(pause=True)
 
-    def restore(self, *, reset: bool = False) -> None:
-        """Put the terminal back as it was; any number of times. On each way out.
+    def restore(self, *, reset: bool = False, pause: bool = False) -> None:
+        """Put the terminal back as it was; any number of times. On each way out. What the command set and did
+        not undo is undone, when we `pause` what changes keys alone.
 
         `reset` sends RESET too: for a command that was killed and could not clean up. An answer of the
         terminal to a question from inside (cursor position, colours) that is still on its way is waited for,
@@ -224,8 +225,8 @@ class Terminal:
         typed text. What was typed ahead before is inside already.
         """
         self._wanted = False
-        if reset and tty.foreground(self._screen):
-            self._send_reset()
+        left = self._filter.modes.leave() if pause else self._filter.modes.undo()
+        self._send((tty.RESET if reset and tty.foreground(self._screen) else b"") + left)
         if self._keyboard is None or not self._raw:
             return
         if tty.foreground(self._keyboard):
@@ -276,9 +277,16 @@ class Terminal:
             self._tell(_RAW)
             self._raw = True  # before it is: an exception of a signal handler may come in between
             tty.apply(self._keyboard, tty.raw(self._saved))
+            self._send(self._filter.modes.again())
         elif self._raw and not front:
             self._raw = False  # our shell took the terminal and set it for itself
             self._tell(_SANE)
+
+    def _may_pass(self, questions: int) -> bool:
+        """Whether what they bring comes to us. Asked each time: a shell may have taken the terminal."""
+        if self._keyboard is None or not self._raw or not tty.foreground(self._keyboard):
+            return False
+        return self._answers.room(len(self._filter.asked) + questions, time.monotonic())
 
     def _note_questions(self) -> None:
         if self._filter.asked:
@@ -297,11 +305,13 @@ class Terminal:
         if source.ours:
             os.close(source.fd)
 
-    def _send_reset(self) -> None:
+    def _send(self, data: bytes) -> None:
+        if not data:
+            return
         sink = caller_sink(self._screen)
         with suppress(OSError):  # full or gone: nobody sees it
             if not sink.polled:
-                sink.write(sink.fd, memoryview(tty.RESET))
+                sink.write(sink.fd, memoryview(data))
         if sink.ours:
             os.close(sink.fd)
 
@@ -310,9 +320,9 @@ class Terminal:
             self._watch.tell(state)
 
 
-def _filters(allowed: Iterable[str], *, asks: bool) -> "tuple[Filter, Answers]":
+def _filters(allowed: Iterable[str], gate: Callable[[int], bool]) -> "tuple[Filter, Answers]":
     """Imported here, while the walls are being built by another process: `re` takes its time."""
     from jail.launch.answers import Answers
     from jail.launch.escapes import Filter
 
-    return Filter(allowed, asks=asks), Answers()
+    return Filter(allowed, gate=gate), Answers()

@@ -18,15 +18,21 @@ OUTPUT_WAIT: Final = 1.0
 """
 
 RESET: Final = (
+    b"\x1b[<99u\x1b[=0u"  # kitty's keyboard, a stack for each screen
     b"\x1b7\x1b[?1049l"  # leave the alternate screen; where it was off, the cursor saved just now comes back
-    b"\x1b7\x1b[r\x1b8"  # the whole screen scrolls; that moves the cursor, hence saved and restored
-    b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l"  # mouse
+    b"\x1b[?69l\x1b7\x1b[r\x1b8"  # the whole screen scrolls; that moves the cursor, hence saved and restored
+    b"\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l"  # mouse
+    b"\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l"
     b"\x1b[?1004l\x1b[?2004l\x1b[?2026l"  # focus events, bracketed paste, held output
-    b"\x1b[?2031l\x1b[?2048l"  # reports of colour scheme and size
-    b"\x1b[?1l\x1b>\x1b[<u\x1b[>4;0m"  # cursor keys, keypad, keyboard protocols of kitty and xterm
-    b"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m"  # wrap, cursor, character set, colours
+    b"\x1b[?2027l\x1b[?2031l\x1b[?2048l"  # graphemes, reports of colour scheme and size
+    b"\x1b[?1l\x1b[?66l\x1b>\x1b[<99u\x1b[=0u\x1b[>4;0m"  # cursor keys, keypad, keyboards of kitty and xterm
+    b"\x1b[4l\x1b[?5l\x1b[?7h\x1b[?25h"  # insertion, reverse video, wrap, cursor
+    b"\x1b(B\x0f\x1b[0m"  # character set, colours
 )
-"""What a program that was killed on a terminal did not undo itself (xterm, Control Sequences)."""
+"""What a program that was killed on a terminal did not undo itself (xterm, Control Sequences).
+
+Not 1007, the wheel as cursor keys: many terminals have it on from the start, and it sends nothing to a shell.
+"""
 
 _RAW_INPUT: Final = (
     *(termios.IGNBRK, termios.BRKINT, termios.PARMRK, termios.ISTRIP),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jail.launch.answers import ANSWER_WAIT, OPEN_LIMIT, Answers
+from jail.launch.answers import ANSWER_WAIT, GIVEN_UP, OPEN_LIMIT, Answers
 from jail.launch.escapes import Filter
 
 QUESTIONS = {
@@ -57,11 +57,23 @@ def test_nothing_is_waited_for_that_was_asked_long_ago_or_never() -> None:
     assert Answers().wait(100.0) == 0
 
 
-def test_a_flood_of_questions_and_an_answer_without_end_are_bounded() -> None:
+def test_no_more_questions_are_open_than_are_remembered_and_what_nothing_answers_makes_room() -> None:
     answers = Answers()
-    answers.asked(["n"] * 100_000, 1.0)
-    answers.feed(b"\x1b]11;" + b"x" * 100_000)
+    assert answers.room(OPEN_LIMIT, 1.0)
+    assert not answers.room(OPEN_LIMIT + 1, 1.0)
+    answers.asked(["n"] * OPEN_LIMIT, 1.0)
+    assert not answers.room(1, 1.0)
+    assert answers.room(1, 1.1 + GIVEN_UP)
+    answers.feed(b"\x1b[1;1R")
+    assert answers.room(0, 1.0)
+
+
+def test_each_of_many_answers_is_waited_for_and_each_gives_the_next_its_time() -> None:
+    answers, now = Answers(), 1.0
+    answers.asked(["n"] * OPEN_LIMIT, now)
+    answers.feed(b"\x1b]11;" + b"x" * 100_000 + b"\x07")
     for _ in range(OPEN_LIMIT):
-        assert answers.wait(1.0)
-        answers.feed(b"\x07\x1b[1;1R")
-    assert answers.wait(1.0) == 0
+        assert answers.wait(now)
+        answers.feed(b"\x1b[1;1R")
+        now += ANSWER_WAIT
+    assert answers.wait(now) == 0

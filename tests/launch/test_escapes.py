@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jail.launch.escapes import CLIPBOARD_LIMIT, SEQUENCE_LIMIT, STRING_LIMIT, Filter
+from support import terminfo
 from support.vt500 import Event, obeys
 
 BOTH = ("title", "clipboard")
@@ -29,6 +30,11 @@ NATIVE = {
     "kitty's keyboard": b"\x1b[>1u\x1b[=5;1u\x1b[?u\x1b[<u",
     "held output": b"\x1b[?2026hx\x1b[?2026l\x1bP=1s\x1b\\\x1bP=2s\x1b\\",
     "cursor": b"\x1b[5 q\x1b[?25l\x1b7\x1b8\x1b[s\x1b[u\x1bM\x1bD\x1bE\x1bc\x1b[!p",
+    "modes of xterm's and tmux's terminfo": b"\x1b[?1034h\x1b[?3;4l\x1b[4l\x1b[34h\x1b[?12;25h\x1b[?5h\x1b[?5l\x1b[?69h\x1b[1;80s",
+    "what mc sends around the mouse": b"\x1b[?1001s\x1b[?1000h\x1b[?1000l\x1b[?1001r",
+    "tabs": b"\x1b[3g\x1bH\x1b[?5W\x1b[2I\x1b[Z",
+    "size reports": b"\x1b[?2048h\x1b[?2048l\x1b[?2031h\x1b[?2031l",
+    "the console's cursor": b"\x1b[?25h\x1b[?0c\x1b[?17;0;64c",
     "questions": b"\x1b[c\x1b[>c\x1b[=c\x1b[>q\x1b[6n\x1b[5n\x1b[?6n\x1b[?996n\x1b[18t\x1b[14t\x1b[?2026$p\x1bZ",
     "questions for colours": b"\x1b]11;?\x07\x1b]10;?\x1b\\\x1b]4;1;?\x07",
     "questions for settings": b"\x1bP$qm\x1b\\\x1bP$q q\x1b\\\x1bP+q544e;436f\x1b\\",
@@ -36,7 +42,9 @@ NATIVE = {
     "colours set and reset": b"\x1b]4;1;rgb:ff/00/00\x07\x1b]12;#00ff00\x1b\\\x1b]104\x07\x1b]110\x07",
     "marks of a prompt": b"\x1b]133;A\x07$ \x1b]133;C\x07",
     "all alphabets": "Нет А Р ✜ 日本語 ─┼─ é ñ ß 𝄞 👩‍👩‍👧 İ".encode(),
-    "a file that is no text": bytes(set(range(256)) - {0x05, 0x1B, 0x90, 0x98, 0x9A, 0x9B, 0x9D, 0x9E, 0x9F}),
+    "a file that is no text": bytes(
+        set(range(256)) - {0x05, 0x18, 0x1B, 0x90, 0x98, 0x9A, 0x9B, 0x9D, 0x9E, 0x9F}
+    ),
     "a character that is cut": b"caf\xc3",
 }
 
@@ -82,6 +90,30 @@ FORBIDDEN = {
     "an odd question for settings": b"\x1bP$qecho x\nm\x1b\\",
     "a file read by kitty": b"\x1b_Ga=T,t=f;L2V0Yy9wYXNzd2Q=\x1b\\",
     "a file deleted by kitty": b"\x1b_Gt=t;L3RtcC94\x1b\\",
+    "rxvt answers with a line end": b"\x1bG",
+    "a command of Emacs' terminal": b"\x1bA",
+    "the pointer's shape told": b"\x1b]22;?__current__\x1b\\",
+    "the mouse's place told": b"\x1b['|",
+    "colours told by xterm": b"\x1b[#R",
+    "rxvt's keys told": b"\x1b[?1g",
+    "what is shown told": b'\x1b[1"v',
+    "more that is told": b"\x1b[1,u",
+    "an intermediate that nobody knows": b"\x1b[1+p",
+    "the tab stops told": b"\x1b[2$w",
+    "Tektronix": b"\x1b[?38h",
+    "window resized by a mode": b"\x1b[?40;3h",
+    "the window raised by the bell": b"\x1b[?1043h",
+    "highlighting that waits": b"\x1b[?1001h",
+    "line ends doubled": b"\x1b[20h",
+    "a number that overflows to VT52": b"\x1b[?4294967298l",
+    "a number that overflows to a lock": b"\x1b[4294967298h",
+    "a number too long for anything drawn": b"\x1b[100000b",
+    "zeros before a number": b"\x1b[000001A",
+    "two questions in one": b"\x1b[5;06n",
+    "locking shift": b"\x1bn",
+    "a character set of two bytes": b'\x1b("4',
+    "lines locked": b"\x1bl",
+    "graphics set": b"\x1b[?1;3;256S",
     "privacy message": b"\x1b^x\x1b\\",
     "start of string": b"\x1bXx\x1b\\",
     "window moved": b"\x1b[3;0;0t",
@@ -213,9 +245,89 @@ def test_questions_are_told_in_their_order() -> None:
 
 
 def test_where_nobody_can_answer_nothing_asks() -> None:
-    one = Filter(asks=False)
+    one = Filter(gate=lambda _: False)
     assert one.feed(b"a\x1b[6nb\x1b]11;?\x07c\x1b[31md\x1bZ") == b"abc\x1b[31md"
     assert one.asked == []
+
+
+def test_no_more_pass_than_the_gate_has_room_for_and_each_answer_is_counted() -> None:
+    room = 5
+    one = Filter(gate=lambda count: len(one.asked) + count <= room)
+    assert one.feed(b"\x1b[c" * 9 + b"\x1b[31m") == b"\x1b[c" * 5 + b"\x1b[31m"
+    assert one.asked == ["c"] * 5
+    assert one.dropped == {"other": 4}
+    for data, answers in (
+        (b"\x1b]4;1;?;2;?;3;?\x07", ["]"] * 3),
+        (b"\x1b]10;?;?\x07", ["]"] * 2),
+        (b"\x1bP+q544e;436f\x1b\\", ["P"] * 2),
+        (b"\x1b[?2048;2048h", ["t"] * 2),
+    ):
+        one.asked.clear()
+        room = len(answers)
+        assert (one.feed(data), one.asked) == (data, answers)
+        assert one.feed(data) == b""
+
+
+@pytest.mark.parametrize(
+    "start", [b"**\x18B00000000000000\r\x8a\x11", b"rz\r**\x18B0100", b"*\x18A\x00", b"**\x18C"]
+)
+def test_a_file_transfer_does_not_begin(start: bytes) -> None:
+    for size in (0, 1):
+        assert passed(start, size=size) == start.replace(b"\x18", b"")
+
+
+DROPPED_OF_TERMINFO = {
+    **dict.fromkeys(("mc0", "mc4", "mc5", "mc5p"), "print on paper"),
+    **dict.fromkeys(("meml", "memu"), "lock lines of the screen, which nothing undoes"),
+    **dict.fromkeys(("tsl", "dsl", "TS"), "set the title"),
+    "Ms": "sets the clipboard",
+    **dict.fromkeys(("initc", "oc"), "the palette of the console, whose sequence has no end elsewhere"),
+    "rs1": "resets that palette, too",
+}
+
+
+@pytest.mark.parametrize(
+    "terminal", ["xterm-256color", "tmux-256color", "screen", "linux", "rxvt-unicode-256color"]
+)
+def test_what_terminfo_has_programs_send_passes_but_what_is_dropped_for_a_reason(terminal: str) -> None:
+    changed = set()
+    sent = terminfo.strings(terminal)
+    assert len(sent) > 60
+    for name, text in sent.items():
+        for values in ([48] * 9, [66] * 9, [65, 48, 33, 4, 5, 6, 7, 8, 9]):
+            data = terminfo.filled(text, values)
+            if passed(data) != data:
+                changed.add(name)
+    linux = {"initc", "oc", "rs1"}
+    assert changed <= set(DROPPED_OF_TERMINFO) - (set() if terminal == "linux" else linux)
+
+
+PROGRAMS = {
+    "claude code, codex (ink, ratatui)": b"\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[?1007h\x1b[>7u\x1b[?2026h\x1b[39;49m\x1b[?2026l"
+    b"\x1b[?u\x1b[c\x1b[>0q\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[?2031h\x1b[?996n\x1b[2K\x1b[1A\x1b[G\x1b[<1u\x1b[?1007l\x1b[?2004l",
+    "vim": b"\x1b[?1049h\x1b[22;0;0t\x1b[>4;2m\x1b[?1h\x1b=\x1b[?2004h\x1b[?1004h\x1b[1;24r\x1b[?12h\x1b[?12l\x1b[22;2t\x1b[22;1t"
+    b"\x1b[?4m\x1b[>c\x1b[2;2H\xe2\x96\xbd\x1b[6n\x1bP+q436f\x1b\\\x1bP$q q\x1b\\\x1b]10;?\x07\x1b[?2026$p\x1b[23;2t\x1b[>4;m",
+    "neovim": b"\x1b[?69$p\x1b[?2027$p\x1b[?2048$p\x1b[?2048h\x1b[?1004h\x1b[?25l\x1b[2 q\x1b[0 q\x1b[>1u\x1b[4:3m\x1bP+q4d73\x1b\\",
+    "emacs -nw": b"\x1b[?1049h\x1b[?12;25h\x1b[?1h\x1b=\x1b[>0c\x1b[>4;1m\x1b[?2004h\x1b]104;1\x07\x1b[39;49m\x1b[>4m",
+    "tmux": b"\x1b[?1049h\x1b(B\x1b[m\x1b[?1l\x1b>\x1b[H\x1b[2J\x1b[?12l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1005l"
+    b"\x1b[c\x1b[>c\x1b[>q\x1b]112\x07\x1b[?69h\x1b[1;40s\x1b[32;1;1;2;2$x\x1b[24;1H\x1b[K\x1b[80b",
+    "the shell's line editor": b"\x1b[?2004h\x1b[?1034h\x1b[?1h\x1b=\x1b[C\x1b[K\x1b[?2004l\x1b[?1l\x1b>",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_programs_of_today_send_passes(program: str) -> None:
+    for size in (0, 1, 3):
+        assert passed(PROGRAMS[program], size=size) == PROGRAMS[program]
+
+
+@pytest.mark.parametrize(
+    "piece", [b"\x1b", b"\x1b\x1b[", b"\x1b]x", b"\x1b]0;x\x07", b"\x1bA", b"\x1b[5i", b"\x1b[6n"], ids=repr
+)
+def test_a_flood_is_decided_as_its_pieces_are(piece: bytes) -> None:
+    one = Filter(gate=lambda _: False)
+    assert one.feed(piece * 3000 + b"\x18end") == b"end"
+    assert sum(one.dropped.values()) >= (0 if piece.strip(b"\x1b[") == b"" else 3000)
 
 
 PIECES = st.sampled_from(
@@ -258,6 +370,44 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
     return pieces
 
 
+DRAWN = set("@ABCDEFGHIJKLMPSTXZ`abdefmrsu") | set(
+    "?J ?K !p '} '~ $r $t $v $x $z *x #p #q #{ #} #P #Q >m >u <u =u ?c >q $p ?$p ?u ?m ?S".split()
+)
+DRAWN |= {" @", " A", " q"}
+PRIVATE = {*(1, 5, 7, 9, 12, 25, 45, 47, 66, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016)}
+PRIVATE |= {*(1034, 1047, 1048, 1049, 2004, 2026, 2027, 2031, 2048)}
+KNOWN_CONTROLS = {
+    "?h": PRIVATE,
+    "?l": PRIVATE | {3, 4, 6, 1001},
+    "?s": {1001},
+    "?r": {1001},
+    "h": {4, 34},
+    "l": {4, 20, 34},
+    "n": {5, 6},
+    "?n": {6, 996},
+    "c": {0},
+    ">c": {0},
+    "=c": {0},
+    "g": {0, 3},
+    "?W": {5},
+    "t": {*range(14), 14, 15, 16, 18, 19, 22, 23},
+}
+"""Private mark and final → the numbers that do no harm, wherever they stand."""
+
+
+def harm_of_control(text: str) -> bool:
+    found = re.fullmatch("([<=>?]?)([0-9;:]*)([ -/]*.)", text)
+    if found is None or re.search("[0-9]{6}", text):
+        return True
+    mark, numbers, end = found.groups()
+    if mark + end == "t" and int(re.split("[;:]", numbers)[0] or 0) < 14:
+        return True
+    if (mark + end in ("n", "?n") and len(numbers) > 3) or (mark + end == "?S" and ";3" in numbers):
+        return True
+    values = {int(number or 0) for number in re.split("[;:]", numbers)}
+    return mark + end not in DRAWN and not values <= KNOWN_CONTROLS.get(mark + end, set())
+
+
 def harm(event: Event, allowed: tuple[str, ...]) -> bool:
     """Whether a terminal does what it must not; written apart from the tables of the filter."""
     text = event.text
@@ -266,17 +416,9 @@ def harm(event: Event, allowed: tuple[str, ...]) -> bool:
     if event.kind == "execute":
         return text == "\x05"
     if event.kind == "escape":
-        return text[0] in "%!" or text == " G"
+        return re.fullmatch(r"[78MDEHcZg=>\\]|#[34568]|[()*+][012ABUK]", text) is None
     if event.kind == "control":
-        numbers = [number.lstrip("0") for number in re.split("[;:]", re.sub("[^0-9;:]", "", text))]
-        plain = not re.search("[<=>? -/]", text)
-        return (
-            text[-1] in "i]"
-            or (text[-1] == "t" and (not plain or numbers[0] not in "14 15 16 18 19 22 23".split()))
-            or (text[-1] == "h" and plain and "2" in numbers)
-            or (text[-1] == "l" and text[0] == "?" and "2" in numbers)
-            or text.endswith("*y")
-        )
+        return harm_of_control(text)
     if event.kind == "string":
         if "title" in allowed and re.fullmatch(
             r"k[^\x00-\x1f\x7f-\x9f]*|\](?:[012]|3[01])(?:;[^\x00-\x1f\x7f-\x9f]*)?", text
@@ -284,6 +426,8 @@ def harm(event: Event, allowed: tuple[str, ...]) -> bool:
             return False
         if "clipboard" in allowed and re.fullmatch(r"\]52;[cpqs0-7]*;[A-Za-z0-9+/]*={0,2}", text):
             return False
+        if text.startswith("]22;") and "?" in text:
+            return True
         good = r"\](?:4|5|1[0-9]|21|8|22|104|105|11[0-9]|133)(?:;[^\x00-\x1f\x7f-\x9f]*)?|P(?:\$q.{1,2}|\+q[0-9A-Fa-f;]*|=[12]s)"
         return re.fullmatch(good, text) is None
     return False

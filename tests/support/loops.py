@@ -18,8 +18,8 @@ BOUND = 60.0
 
 
 def plain_bytes(size: int) -> bytes:
-    """Some `size` bytes that a terminal may be shown: all of ASCII but ESC and ENQ, and characters of two bytes."""
-    kept = os.urandom(size).translate(None, bytes((0x05, 0x1B, *range(0x80, 0xA0))))
+    """Some `size` bytes that a terminal may be shown: ASCII but ENQ, SO, CAN, ESC; characters of two bytes."""
+    kept = os.urandom(size).translate(None, bytes((0x05, 0x0E, 0x18, 0x1B, *range(0x80, 0xA0))))
     return kept.decode("latin-1").encode()
 
 
