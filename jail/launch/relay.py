@@ -234,11 +234,12 @@ class Relay:
 
     def _edited(self, edit: Edit, data: bytes) -> bytes:
         """Reads get smaller while what was read takes more than a turn."""
-        late = time.monotonic() + TURN
+        late, full = time.monotonic() + TURN, len(data) >= self._room
         data = edit.feed(data) + (edit.finish() if self._ended else b"")
-        self._room = (
-            min(self._most, self._room * 2) if time.monotonic() < late else max(PAGE, self._room // 4)
-        )
+        if time.monotonic() > late:
+            self._room = max(PAGE, self._room // 4)
+        elif full:
+            self._room = min(self._most, self._room * 2)
         return data
 
     def _read_once(self, room: int) -> bytes:
@@ -276,9 +277,7 @@ class Relay:
 
 
 def outward(inner_read: int, fd: int, quota: Quota | None = None, *, allowed: tuple[str, ...] = ()) -> Relay:
-    """A relay from the read end of an inner pipe, which becomes ours, to the caller's `fd`; to a terminal
-    through a filter, `allowed` being words of the policy.
-    """
+    """A relay from an inner pipe, ours from here on, to the caller's `fd`; a terminal gets it filtered."""
     edit = None
     if os.isatty(fd):
         from jail.launch.escapes import Filter

@@ -15,6 +15,7 @@ from typing import Any
 import pexpect
 import pytest
 
+from jail.launch.answers import OPEN_LIMIT
 from support.attempts import warm_jail
 from support.installed import Installed
 from support.jails import PYTHON, Jail, survivors
@@ -333,6 +334,45 @@ def test_an_answer_that_comes_after_the_end_does_not_become_typed_text(what: str
     shown = outer.screen.before or b""
     assert b"7R" not in shown
     assert b"rgb" not in shown
+
+
+MODES_LEFT = r"\033[?1003h\033[?2048h\033[?9h\033[>1u\033[?25l\033[8m"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_modes_that_are_left_set_at_a_normal_end_are_undone(code: int, outer: Person) -> None:
+    outer.do(f"$JAIL run -- sh -c 'printf \"{MODES_LEFT}Z\"; exit {code}'; echo code=$?", "\x1b.*Z")
+    undone = outer.see(f"code={code}")
+    for mode in (b"\x1b[?1003l", b"\x1b[?2048l", b"\x1b[?9l", b"\x1b[<1u", b"\x1b[?25h", b"\x1b[0m"):
+        assert undone.count(mode) == 1
+
+
+def test_no_more_answers_are_left_than_are_waited_for(outer: Person) -> None:
+    outer.do(
+        '$JAIL run -- sh -c \'for n in $(seq 1500); do printf "\\033[c"; done; echo al""l\'; echo code=$?'
+    )
+    asked = outer.see("all").count(b"\x1b[c")
+    assert 64 < asked <= OPEN_LIMIT
+    outer.type("\x1b[?62c" * asked)
+    outer.see("code=0")
+    outer.see(OUTSIDE)
+    outer.do("echo cle''an", "clean")
+    assert b"62c" not in (outer.screen.before or b"")
+
+
+def test_a_job_in_the_background_asks_nothing_and_turns_no_mouse_on_till_it_is_in_front(
+    outer: Person,
+) -> None:
+    program = 'printf "\\033[6n\\033[?1003h\\033[?25h%s" seen; read line; printf "\\033[6n"'
+    outer.do(f"$JAIL run -- sh -c '{program}' &")
+    before = outer.see(r"\?25hseen")
+    assert b"\x1b[6n" not in before
+    assert b"\x1b[?1003h" not in before
+    outer.do("fg", r"\x1b\[\?1003h")
+    outer.do("line", r"\x1b\[6n")
+    outer.type("\x1b[1;1R")
+    outer.see(r"\x1b\[\?1003l")
+    outer.see(OUTSIDE)
 
 
 def children(parent: int) -> list[int]:

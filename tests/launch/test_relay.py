@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.launch import ends
+from jail.launch import ends, relay
 from jail.launch.relay import (
     BURST,
     CHUNK,
@@ -24,7 +24,9 @@ from jail.launch.relay import (
     PAGE,
     PIPE,
     TERMINAL,
+    TURN,
     Quota,
+    Relay,
     Stdio,
     drain,
     outward,
@@ -335,3 +337,43 @@ def test_pages_of_this_host_fill_one_slot_of_a_pipe(stack: ExitStack) -> None:
         os.write(write, b"x")
     os.read(read, PAGE)
     assert os.write(write, b"x") == 1
+
+
+class Slow:
+    """An edit for which each byte takes its time, by a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.sizes: list[int] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def feed(self, data: bytes) -> bytes:
+        self.sizes.append(len(data))
+        self.now += len(data) * TURN / PAGE * 0.9
+        return b""
+
+    def finish(self) -> bytes:
+        return b""
+
+
+def test_what_is_slow_to_edit_is_read_in_pieces_of_a_turn_each(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner_read, inner_write = pipe(stack)
+    slow = Slow()
+    monkeypatch.setattr(relay, "time", slow)
+    part = Relay(ends.inner_end(inner_read), ends.caller_sink(1), edit=slow)
+    for written in range(1, 5):
+        os.write(inner_write, bytes(CHUNK))
+        while sum(slow.sizes) < written * CHUNK:
+            part.ready(inner_read, select.POLLIN)
+    assert slow.sizes[0] == CHUNK
+    assert max(slow.sizes[3:]) <= 2 * PAGE
+    turns, begun = len(slow.sizes), slow.now
+    os.write(inner_write, bytes(CHUNK))
+    part.ready(inner_read, select.POLLIN)
+    assert len(slow.sizes) - turns <= 2
+    assert slow.now - begun <= 3 * TURN
+    part.close()
