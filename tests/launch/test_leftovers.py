@@ -51,14 +51,14 @@ def listed(cache: str) -> list[leftovers.Cache]:
 
 def test_the_listing_says_whose_how_large_and_when_last_used(cache: str) -> None:
     assert listed(cache) == []
-    folder = made(cache, "/work/\udcff", size=100_000)
+    folder = made(cache, "/srv/w\udcff", size=100_000)
     os.link(folder / "content", folder / "again")
     os.utime(folder.parent / "workspace", (1000, 1000))
     os.mkdir(f"{cache}/caches/not-one-of-ours")
     (found,) = listed(cache)
-    assert (found.workspace, found.used) == ("/work/\udcff", 1000.0)
+    assert (found.workspace, found.used) == ("/srv/w\udcff", 1000.0)
     assert 100_000 <= found.size < 200_000
-    made(cache, "/work/\udcff")
+    made(cache, "/srv/w\udcff")
     assert listed(cache)[0].used > 1000
     (folder.parent / "workspace").unlink()
     assert listed(cache)[0].workspace == ""
