@@ -26,6 +26,10 @@ from support.running import Running, until
 
 SETTLE: Final = 60.0
 """Seconds in which protection must be back after an action on the host; it takes milliseconds."""
+HINDERED: Final = 3.0
+"""Seconds in which a person tries to move `.git` back, where the loop inside may have made another for good; and
+in which what stays away then may yet be told as restored.
+"""
 FREE: Final = "free"
 
 LOOP: Final = r"""
@@ -153,7 +157,7 @@ def move_git_aside_and_back(here: Path) -> None:
     """In between, the loop inside makes a `.git` of its own, unless it is hindered."""
     os.rename(here / ".git", here / "aside")
     time.sleep(0.3)
-    until(lambda: _moved(here / "aside", here / ".git"), SETTLE)
+    until(lambda: _moved(here / "aside", here / ".git"), HINDERED)
 
 
 def _moved(source: Path, target: Path) -> bool:
@@ -238,7 +242,7 @@ def acted(jail: Jail, number: int, action: Action) -> After:
         failure = f"{type(error).__name__}: {error}"
     met = settled(jail, str(number))
     # What was put back is told a moment later.
-    until(lambda: _is_told(jail.ledger()[known:], action.lost), SETTLE)
+    until(lambda: _is_told(jail.ledger()[known:], action.lost), SETTLE if action.lost else HINDERED)
     return After(met, jail.ledger()[known:], failure)
 
 
