@@ -251,9 +251,7 @@ def test_all_of_a_pipeline_stops_with_the_command(caller: Caller) -> None:
 
 
 def test_while_it_is_stopped_nothing_inside_runs(jail: Jail, caller: Caller) -> None:
-    program = (
-        '(while :; do echo >> ticks; sleep 0.01; done) & printf u%s p; kill -STOP $$; echo "go"es on; read x'
-    )
+    program = 'echo > ticks; (while :; do echo >> ticks; sleep 0.01; done) & printf u%s p; kill -STOP $$; echo "go"es on; read x'
     caller.do(f"$JAIL run -- sh -c '{program}'", "up")
     caller.stopped()
     ticks = jail.workspace / "ticks"

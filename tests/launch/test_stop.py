@@ -176,4 +176,6 @@ def test_a_run_that_is_only_delivering_its_output_ends_too(fresh: Jail) -> None:
 
 
 def _wrote(jail: Jail, kind: str) -> bool:
-    return any(kind in path.read_text() for path in jail.home.rglob("ledger.jsonl"))
+    return any(
+        kind in path.read_text() for path in jail.home.glob(".local/state/jail/sessions/2*/ledger.jsonl")
+    )
