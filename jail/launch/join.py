@@ -14,24 +14,11 @@ import time
 from jail.errors import EXIT_JAIL, EXIT_SIGNAL_BASE, JailError, report, say
 from jail.launch import init, outcome, reach, relay, wire
 from jail.launch.channel import Channel
-from jail.light import TYPE_CHECKING, Final, signal
+from jail.launch.signals import DELIVERY, ENDING, FOR_GROUP, FOR_PROCESS, catch, only_wake
+from jail.light import TYPE_CHECKING, signal
 
 if TYPE_CHECKING:
     from jail.launch.terminal import Guard, Terminal
-
-FOR_GROUP: Final = (
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGHUP,
-    signal.SIGCONT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
-FOR_PROCESS: Final = (signal.SIGTERM,)
-"""As the supervisor passes them on (supervise.py)."""
-ENDING: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
-DELIVERY: Final = 3.0
-"""Seconds that the last output may wait for its reader once the session ended or a signal came."""
 
 
 def join(folder: str, command: tuple[str, ...], term: str) -> int:
@@ -69,7 +56,8 @@ class _Client:
                 from jail.launch import terminal
 
                 self._guard = terminal.guard(self._screen())
-            self._catch_signals()
+            ours = (signal.SIGWINCH, signal.SIGTSTP) if relay.TERMINAL in self._stdio else (signal.SIGWINCH,)
+            catch((*FOR_GROUP, signal.SIGCONT, *FOR_PROCESS, *ours), self._wake_write)
             while self._code is None:
                 self._turn()
         finally:
@@ -82,13 +70,6 @@ class _Client:
 
     def _screen(self) -> int:
         return 1 if self._stdio.stdout == relay.TERMINAL else 2
-
-    def _catch_signals(self) -> None:
-        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        ours = (signal.SIGWINCH, signal.SIGTSTP) if relay.TERMINAL in self._stdio else (signal.SIGWINCH,)
-        for number in (*FOR_GROUP, *FOR_PROCESS, *ours):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _only_wake)
 
     def _turn(self) -> None:
         """One turn of the loop: wait, and act."""
@@ -206,11 +187,11 @@ class _Client:
         """The last output, and the terminal as it was."""
         self._link.close()
         signal.set_wakeup_fd(-1)
-        if signal.getsignal(signal.SIGTSTP) is _only_wake:
+        if signal.getsignal(signal.SIGTSTP) is only_wake:
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)  # ^Z in the pager stops the whole pipeline
         hurry = self._told_to_end or self._code is None
         for number in ENDING:
-            if signal.getsignal(number) is _only_wake:
+            if signal.getsignal(number) is only_wake:
                 signal.signal(number, signal.SIG_DFL)
         try:
             if not relay.drain(self._parts, time.monotonic() + DELIVERY if hurry else None):
@@ -226,7 +207,3 @@ class _Client:
             from jail.launch.sequences import told  # loaded already: it is what dropped them
 
             say(told(found, self._allowed))
-
-
-def _only_wake(number: int, frame: object) -> None:
-    """The number arrives through the wake-up fd (signal.set_wakeup_fd)."""

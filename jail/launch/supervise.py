@@ -31,6 +31,7 @@ from jail.launch import init, joins, keeper, outcome
 from jail.launch.limits import Limits
 from jail.launch.outcome import Outcome
 from jail.launch.processes import Processes
+from jail.launch.signals import DELIVERY, ENDING, FOR_GROUP, FOR_PROCESS, catch, only_wake
 from jail.launch.streams import Streams
 from jail.launch.suspend import follow, resume, suspend
 from jail.light import TYPE_CHECKING, Callable, Final, signal
@@ -39,21 +40,9 @@ from jail.plan.steps import Plan
 if TYPE_CHECKING:
     from jail.launch.record import Record
 
-DELIVERY: Final = 3.0
-"""Seconds that the last output may wait for its reader once the run was told to end."""
 BLIND: Final = 0.05
 """Seconds between two looks for protected names, once the kernel has no more watches for us."""
-FOR_GROUP: Final = (
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGHUP,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
-FOR_PROCESS: Final = (signal.SIGTERM,)
 FOR_US: Final = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT)
-"""A terminal signals a group (termios(3)), kill(1) one process; each is passed on as it would have come."""
-ENDING: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 
 _Values = tuple[object, ...]
 _Fds = tuple[int, ...]
@@ -87,7 +76,7 @@ class Supervisor:
             self._streams.start_guard()
             self._processes.start(self._plan, self._built_from, self._streams, self._group)
             self._streams.forked()
-            self._catch_signals()
+            catch((*FOR_GROUP, *FOR_PROCESS, *FOR_US), self._wake_write)
             self.record = open_record()
             self._streams.keep_in(os.path.dirname(self.record.ledger.path), self.record.note)
             self._loop(self.record)
@@ -99,13 +88,6 @@ class Supervisor:
         if lost and found.code == 0:
             found = found._replace(code=EXIT_JAIL, reason=outcome.FAILED)
         return found._replace(detail=found.detail or self._note or lost)
-
-    def _catch_signals(self) -> None:
-        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        for number in (*FOR_GROUP, *FOR_PROCESS, *FOR_US):
-            # What the caller had ignored (nohup, a background job) stays ignored.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _only_wake)
 
     def _loop(self, record: "Record") -> None:
         while not self._over():
@@ -272,9 +254,9 @@ class Supervisor:
         """
         hurry = self._limits.hit is not None or self._told_to_end or self._outcome is None
         for number in ENDING:
-            if signal.getsignal(number) is _only_wake:
+            if signal.getsignal(number) is only_wake:
                 signal.signal(number, _enough)
-        if signal.getsignal(signal.SIGTSTP) is _only_wake:
+        if signal.getsignal(signal.SIGTSTP) is only_wake:
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)  # ^Z in the pager stops the whole pipeline
         try:
             if not self._streams.deliver(time.monotonic() + DELIVERY if hurry else None):
@@ -302,10 +284,6 @@ class _EnoughError(Exception):
 
 def _enough(number: int, frame: object) -> None:  # noqa: ARG001 - as signal(7) has handlers
     raise _EnoughError
-
-
-def _only_wake(number: int, frame: object) -> None:
-    """The number arrives through the wake-up fd (signal.set_wakeup_fd)."""
 
 
 _HEARD: Final = {
