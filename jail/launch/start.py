@@ -145,7 +145,7 @@ def run(options: Options, command: tuple[str, ...]) -> int:
 
 
 def _status_file(options: Options) -> outcome.StatusFile:
-    state = state_folder(os.environ, os.path.expanduser("~"))
+    state = state_folder(os.environ, places.home(os.environ))
     return outcome.StatusFile(options.status_file, options.workspace, state)
 
 

@@ -148,10 +148,10 @@ def _protected(
     policy: Policy, workspace: str, layout: "GitLayout | None", given: _Given
 ) -> tuple[tuple[Guarded, ...], tuple[Guarded, ...]]:
     """The protected paths that are there, and the absent ones."""
-    present, absent = guarded.protected_paths(workspace, layout)
-    present += guarded.policy_files([workspace, *(place.real for place in given.write)], policy)
-    present += guarded.second_names(present, workspace)
     trees = [workspace, *(place.real for place in given.write)]
+    present, absent = guarded.protected_paths(workspace, layout)
+    present += guarded.policy_files(trees, policy)
+    present += guarded.second_names(present, workspace)
     present += guarded.ways_of_rules(trees, (*given.read, *given.hide))
     absent += guarded.absent_hidden(trees, given.hide)
     return tuple(present), (*absent, *guarded.absent_commands(workspace, given.path))
