@@ -14,6 +14,7 @@ import pytest
 
 from jail.launch import sharedmemory
 from jail.launch.sharedmemory import Held
+from support.running import waiting
 
 MIB = 1 << 20
 PRELUDE = """
@@ -37,13 +38,8 @@ def wait():
 @contextmanager
 def running(program: str) -> Iterator[int]:
     command = [sys.executable, "-I", "-S", "-c", f"{PRELUDE}\n{program}\nwait()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield process.pid
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(timeout=10)
+    with waiting(command) as pid:
+        yield pid
 
 
 def found(program: str) -> Held:

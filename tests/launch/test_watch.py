@@ -4,7 +4,6 @@ Each program allocates, says so, and waits for the end of its input.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 from jail.kernel import files
 from jail.launch import watch
 from jail.launch.watch import Host, Watch
+from support.running import waiting
 
 MIB = 1 << 20
 WAIT = "\nprint('ready', flush=True)\nsys.stdin.read()\n"
@@ -41,13 +41,8 @@ def running(program: str) -> Iterator[int]:
     """The pid of a shell, here process 1, and beneath it a Python that runs `program` and then waits."""
     command = ["/bin/sh", "-c", '"$@"; exit', "sh"]
     command += [sys.executable, "-I", "-S", "-c", f"import ctypes, mmap, os, sys\n{program}{WAIT}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield process.pid
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(timeout=10)
+    with waiting(command) as pid:
+        yield pid
 
 
 def of(pid: int, before: str = NOTHING_IS_OURS, memory: int = 1 << 40, processes: int = 4096) -> Watch:

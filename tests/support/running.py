@@ -9,7 +9,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -167,3 +168,15 @@ def _stat(pid: int) -> tuple[str, int, int] | None:
         return None
     fields = text.rpartition(")")[2].split()
     return fields[0], int(fields[1]), int(fields[19])
+
+
+@contextmanager
+def waiting(command: Sequence[str]) -> Iterator[int]:
+    """The pid of a program that says `ready` and then waits for the end of its stdin."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process.pid
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(timeout=10)
