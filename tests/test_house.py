@@ -10,7 +10,7 @@ import pytest
 from jail.plan.protected import PROTECTED
 from support.installed import CHECKOUT
 
-ROOMS = "cli loop agents launch egress outbox ledger evidence report plan policy kernel errors image light".split()
+ROOMS = "cli loop agents launch egress outbox hold ledger evidence report plan policy kernel errors image light".split()
 """From the top down: a room may import itself and what stands to its right."""
 PURE_ROOMS = ("evidence", "report", "plan")
 ASKS_THE_HOST = frozenset(

@@ -10,9 +10,9 @@ Everything that ran inside is dead by then: folders of ours that it closed are o
 
 import os
 
+from jail.hold import freshgit
 from jail.kernel import files, trees, walk
 from jail.kernel.digest import sha256_hex
-from jail.launch import freshgit
 from jail.light import Final, Iterator, NamedTuple
 from jail.plan import autoexec
 from jail.plan.protected import canonical

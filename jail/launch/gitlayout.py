@@ -14,8 +14,8 @@ followed, nothing is run, every read has a bound.
 import os
 import stat
 
+from jail.hold import gitconfig
 from jail.kernel import files
-from jail.launch import gitconfig
 from jail.light import Final, Iterator, NamedTuple
 from jail.plan import protected
 from jail.plan.facts import Guarded

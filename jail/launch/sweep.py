@@ -7,7 +7,7 @@ it; that is stated, and the record has the time. Every look goes through folders
 component at a time, never through a symlink; one that was closed to us gets our permission bits back. When
 events were lost, everything is looked at again.
 
-A `.git` folder that appears stays while it is harmless (jail.launch.freshgit). Its `config` may be changed
+A `.git` folder that appears stays while it is harmless (jail.hold.freshgit). Its `config` may be changed
 through a memory map without any event: `finish`, when all that ran inside is dead, has the last word on
 everything.
 """
@@ -16,8 +16,9 @@ import errno
 import os
 import sys
 
+from jail.hold import freshgit
 from jail.kernel import files, inotify, walk
-from jail.launch import freshgit, watchlist
+from jail.launch import watchlist
 from jail.launch.quarantine import KeptBack, Quarantine, Taken
 from jail.launch.watchlist import Node, Place, Spot, Swept, places
 from jail.light import Final, Iterable, Sequence
@@ -26,11 +27,9 @@ from jail.plan import protected
 __all__ = ["Place", "Swept", "Watch", "places"]
 
 READS: Final = 16
-"""Reads of the event queue in one `handle`: a loop of creations inside does not keep the terminal waiting."""
+"""Reads of the events in one `handle`: a loop of creations inside does not keep the terminal waiting."""
 TRIES: Final = 64
-"""How often one name is taken in a row before the other work of the supervisor has its turn; the next event
-brings it back.
-"""
+"""How often one name is taken in a row before the supervisor's other work; the next event brings it back."""
 STUCK: Final = 1000
 """Paths of which it is recorded, once each, that they could not be taken away."""
 SPOTS: Final = 256

@@ -8,8 +8,8 @@ at launch is left alone for as long as it is what it was.
 import os
 import time
 
+from jail.hold import freshgit
 from jail.kernel import files
-from jail.launch import freshgit
 from jail.launch.quarantine import Taken
 from jail.light import Iterable, NamedTuple
 from jail.plan import protected

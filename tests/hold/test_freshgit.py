@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.launch import freshgit
+from jail.hold import freshgit
 from jail.plan.protected import PROTECTED
 
 GIT = "/usr/bin/git"

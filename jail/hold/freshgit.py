@@ -1,7 +1,7 @@
 """A git dir that was made during the run: what of it may not stay.
 
 Rule: a repository made inside is the agent's work and is delivered, as long as git, run in it by a person,
-would run nothing: its `config` has plain keys only (jail.launch.gitconfig), its `hooks` only `*.sample`
+would run nothing: its `config` has plain keys only (jail.hold.gitconfig), its `hooks` only `*.sample`
 files, and none of the files that redirect git exists. `info/exclude` may stay: `git init` makes one. A part
 that cannot be looked at gets our permission bits back, and where that fails it may not stay.
 """
@@ -11,8 +11,8 @@ import os
 import stat
 from itertools import islice
 
+from jail.hold import gitconfig
 from jail.kernel import files, walk
-from jail.launch import gitconfig
 from jail.light import Collection, Final
 from jail.plan import protected
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jail.launch import gitconfig
-from jail.launch.gitconfig import ConfigError, Setting
+from jail.hold import gitconfig
+from jail.hold.gitconfig import ConfigError, Setting
 
 GIT = "/usr/bin/git"
 CLEAN = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1"}
