@@ -25,12 +25,13 @@ from jail.plan.steps import Plan
 
 class BuiltFrom(NamedTuple):
     """What is compiled once and cached, and what the survey saw: netlink message, filters, inodes of the
-    sources.
+    sources. `held`: the folder of the host that the session holds things in, "" for none.
     """
 
     loopback: bytes
     filters: Filters
     identities: dict[str, files.Identity]
+    held: str = ""
 
 
 class Launch(NamedTuple):

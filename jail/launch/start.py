@@ -38,6 +38,9 @@ class Options(NamedTuple):
     workspace: str = ""
     status_file: str = ""
     json: bool = False
+    hold: bool = False
+    hold_path: tuple[str, ...] = ()
+    resume: str = ""
 
 
 class Prepared(NamedTuple):

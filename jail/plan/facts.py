@@ -112,7 +112,8 @@ class Facts(NamedTuple):
     `processes_hard`: the caller's limits, -1 is none. `cgroup`: the delegated control group of the host, ""
     and `no_cgroup`, why, where there is none. `memory_most`: bytes that the host and the control groups above
     leave to one who takes all of it, 0 where that is not known. `allowed`: (verb, place) of all that the
-    person gives, where a project's file takes part.
+    person gives, where a project's file takes part. `hold`: places that the policy holds; `no_overlay`:
+    (tree, why) of those that no overlay can hold here, and `sizes`: (tree, bytes, entries) of them.
     """
 
     uid: int
@@ -157,3 +158,6 @@ class Facts(NamedTuple):
     no_cgroup: str
     memory_most: int
     allowed: tuple[tuple[str, Place], ...] = ()
+    hold: tuple[Place, ...] = ()
+    no_overlay: tuple[tuple[str, str], ...] = ()
+    sizes: tuple[tuple[str, int, int], ...] = ()

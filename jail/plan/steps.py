@@ -5,6 +5,7 @@ and nothing is done that is not a step of the printed plan.
 """
 
 from jail.light import NamedTuple
+from jail.plan.held import Held
 
 
 class Step(NamedTuple):
@@ -38,7 +39,8 @@ class Plan(NamedTuple):
     rules; `watched`: absent protected paths; `limits`: name → value; `cgroup`: the folder of the host in
     which a control group is made for all that runs inside, "" and `no_cgroup`, why, where jail itself
     watches; `terminal`: words of policy
-    TERMINAL that the person's terminal obeys; `notes`: what a person should know.
+    TERMINAL that the person's terminal obeys; `notes`: what a person should know; `held`: what is kept in the
+    session.
     """
 
     command: tuple[str, ...]
@@ -61,3 +63,4 @@ class Plan(NamedTuple):
     landlock: int
     notes: tuple[str, ...]
     terminal: tuple[str, ...] = ()
+    held: tuple[Held, ...] = ()

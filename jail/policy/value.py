@@ -11,6 +11,7 @@ LOSSES: Final = {
     "landlock": "Landlock is missing, or too old to allow moves between folders (ABI 1)",
     "landlock-rights": "Landlock is older than ABI 6: it does not judge truncation, device ioctls or signals",
     "limits-memory": "no delegated control group: jail watches memory as a whole, the kernel does not",
+    "hold": "a tree that is to be held can be neither overlaid nor copied: it is read-only inside",
     "cgroup-namespace": "no cgroup namespace: names of the host's control groups can be read inside",
 }
 """Each wall that a host may be unable to give: the name that `accept.losses` takes → what is lost."""
@@ -83,6 +84,10 @@ class Policy(NamedTuple):
     """(verb, path) of all that the person gives, where a project's file takes part, else empty: what that
     file names is judged by it again, once links are followed; `.` is the workspace.
     """
+    hold: tuple[str, ...] = ()
+    """Copy-on-write: what is written stays in the session; `.` is the whole workspace."""
+    deliver: tuple[str, ...] = ()
+    """What is delivered at the end without being asked for: names in jail.plan.held.DELIVERIES."""
 
     @property
     def digest(self) -> str:

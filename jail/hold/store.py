@@ -1,0 +1,100 @@
+"""Where a session keeps what it holds, and the manifest that says what that is.
+
+Rule: all of it lies in the folder `held` of the session, which nothing inside can name:
+
+    manifest          what is held, of which workspace, for whom: one JSON object
+    NAME/upper, work  the upper layer of an overlay, as the kernel makes it
+    NAME/tree         the copy of a tree that no overlay can hold
+    files/NAME/BASE   the copy of one file that the command may change, under its own name
+    base/NAME         what was there when the run began: of a tree a snapshot (hold/base.py), of a file its
+                      content
+    journal           what `jail apply` is doing (hold/journal.py); there while it is not done
+
+The manifest is written before anything inside runs; who reads it later trusts it as the session's ledger is
+trusted. Written without `json`, which a launch does not import.
+"""
+
+import os
+
+from jail.errors import JailError
+from jail.kernel import files
+from jail.ledger.entries import encode
+from jail.light import Final, NamedTuple
+from jail.plan.held import Held
+
+FOLDER: Final = "held"
+MANIFEST: Final = "manifest"
+FILES: Final = "files"
+BASE: Final = "base"
+UPPER: Final = "upper"
+WORK: Final = "work"
+TREE: Final = "tree"
+MANIFEST_BYTES: Final = 16 << 20
+"""A manifest is read whole; ours have a few hundred bytes for each thing held."""
+
+
+class Manifest(NamedTuple):
+    """`session`: id; `workspace`: canonical; `uid`, `gid`: of the command; `idmap_from`: as jail.plan.facts;
+    `started_ns`: when the run began, nanoseconds since the epoch, some 20 ms early; `path`: the folders of
+    the launch PATH, canonical; `held`: the things; `resumed`: the session that it went on from, "" for none.
+    """
+
+    session: str
+    workspace: str
+    uid: int
+    gid: int
+    idmap_from: int
+    started_ns: int
+    path: tuple[str, ...]
+    held: tuple[Held, ...]
+    resumed: str = ""
+
+
+def folder_of(session_folder: str) -> str:
+    """The `held` folder of a session's folder."""
+    return f"{session_folder}/{FOLDER}"
+
+
+def write_manifest(held_folder: str, manifest: Manifest) -> None:
+    """Write the manifest, whole or not at all. Raises OSError."""
+    values = {**manifest._asdict(), "held": [thing._asdict() for thing in manifest.held]}
+    content = encode(values).encode("ascii") + b"\n"
+    partial, final = f"{held_folder}/{MANIFEST}.new", f"{held_folder}/{MANIFEST}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(partial, flags, 0o600)
+    try:
+        while content:
+            content = content[os.write(fd, content) :]
+    finally:
+        os.close(fd)
+    os.replace(partial, final)
+
+
+def read_manifest(session_folder: str) -> Manifest | None:
+    """The manifest of a session, or None where it holds nothing. Raises JailError for one that cannot be
+    read.
+    """
+    import json
+
+    path = f"{folder_of(session_folder)}/{MANIFEST}"
+    try:
+        fd = os.open(path, files.FILE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    try:
+        with os.fdopen(fd, "rb") as file:
+            values = json.loads(file.read(MANIFEST_BYTES))
+        things = tuple(Held(**{**thing, "commands": tuple(thing["commands"])}) for thing in values["held"])
+        return Manifest(**{**values, "path": tuple(values["path"]), "held": things})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _unreadable(path: str, why: str) -> JailError:
+    return JailError(
+        "the list of what this session holds cannot be read",
+        where=f"{path}: {why}",
+        hint="what is held lies beside it, unchanged; nothing was applied",
+    )
