@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 import click
@@ -18,6 +19,7 @@ from jail.launch import kept, reach
 from jail.ledger import place
 from jail.ledger.entries import END, ENTRY_LIMIT
 from jail.ledger.lines import Line, lines, open_regular, parse
+from jail.ledger.reviewed import review_lines
 from jail.ledger.writer import LEDGER
 from jail.report.words import sentence
 
@@ -34,7 +36,8 @@ OUTPUT_LIMIT: Final = 4 * kept.HALF
 @click.option("--output", is_flag=True, help="Print the end of what the command printed, instead of entries.")
 @click.option("--raw", is_flag=True, help="With --output: the bytes as they were; not to a terminal.")
 def command(session: str, *, follow: bool, as_json: bool, output: bool, raw: bool) -> None:
-    """Print what the ledger of SESSION says: time (UTC) and words, one line an entry.
+    """Print what the ledger of SESSION says: time (UTC) and words, one line an entry; then what became of the
+    changes that it held.
 
     SESSION is an id or the beginning of one, `last`, or `-` for the newest session that runs.
 
@@ -56,7 +59,7 @@ def command(session: str, *, follow: bool, as_json: bool, output: bool, raw: boo
     if output:
         _show_output(folder, raw=raw)
         return
-    for line in _lines(folder, follow=follow):
+    for line in chain(_lines(folder, follow=follow), review_lines(folder)):
         _show(line, as_json=as_json)
 
 

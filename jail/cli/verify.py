@@ -13,6 +13,7 @@ from jail.errors import JailError
 from jail.launch import reach
 from jail.ledger import place
 from jail.ledger.reader import Result, verify
+from jail.ledger.reviewed import Reviewed
 from jail.report.words import command_text
 
 EXIT_CODES: Final = {"intact": 0, "broken": 1, "incomplete": 3, "removed": 4}
@@ -29,7 +30,7 @@ _HEADLINES: Final = {
 @json_option
 @click.pass_context
 def command(context: click.Context, what: str, *, as_json: bool) -> None:
-    """Check that a session's ledger is whole and unchanged.
+    """Check that a session's ledger, and the one of its review, are whole and unchanged.
 
     SESSION is an id or the beginning of one, `last`, or `-` for the newest session that runs; PATH is a
     session's folder or a ledger file.
@@ -70,22 +71,38 @@ def as_object(result: Result) -> dict[str, Any]:
         "remarks": list(result.remarks),
         "start": None if result.start is None else {"time": result.start.time, **result.start.fields},
         "end": None if result.end is None else {"time": result.end.time, **result.end.fields},
+        "review": None if result.review is None else _review_object(result.review),
     }
+
+
+def _review_object(found: Reviewed) -> dict[str, Any]:
+    return {
+        "entries": found.entries,
+        "last": found.last,
+        "problems": [{"line": line, "what": what} for line, what in found.problems],
+        "problem_count": found.problem_count,
+        "remarks": list(found.remarks),
+    }
+
+
+def _faults(found: Result | Reviewed, where: str) -> list[str]:
+    """What is wrong with one ledger; `where` stands before it."""
+    shown = [f"  {where}line {line}: {what}" if line else f"  {where}{what}" for line, what in found.problems]
+    if found.problem_count > len(found.problems):
+        shown.append(f"  {where}and {found.problem_count - len(found.problems)} more")
+    return [*shown, *(f"  {where}note: {remark}" for remark in found.remarks)]
 
 
 def as_lines(result: Result) -> list[str]:
     """`result` for a person: the answer, what is wrong, what the session was."""
     still = " yet: the session is running" if result.running and result.state == "incomplete" else ""
     shown = [_HEADLINES[result.state] + still]
-    for line, what in result.problems:
-        shown.append(f"  line {line}: {what}" if line else f"  {what}")
-    if result.problem_count > len(result.problems):
-        shown.append(f"  and {result.problem_count - len(result.problems)} more")
-    shown += [f"  note: {remark}" for remark in result.remarks]
+    shown += _faults(result, "")
+    shown += _faults(result.review, "review: ") if result.review is not None else []
     shown.append(f"session    {result.session or '?'}")
     if result.removed:
         return [*shown, f"removed    {moment(result.removed)} UTC"]
-    shown.append(f"entries    {result.entries}")
+    shown.append(f"entries    {result.entries}{_of_review(result.review)}")
     if result.start is not None:
         fields = result.start.fields
         shown.append(f"started    {moment(result.start.time)} UTC")
@@ -97,6 +114,10 @@ def as_lines(result: Result) -> list[str]:
         how = f"exit {fields.get('exit')}, {fields.get('reason')}"
         shown.append(f"ended      {moment(result.end.time)} UTC, {how}")
     return shown
+
+
+def _of_review(found: Reviewed | None) -> str:
+    return "" if found is None else f", and {found.entries} of its review"
 
 
 def _resolve(what: str) -> str:

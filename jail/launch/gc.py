@@ -23,7 +23,7 @@ from jail.launch.leftovers import GOING, HALF_MADE
 from jail.ledger import heads, place, writer
 from jail.light import Callable, Final, Iterator, NamedTuple, suppress
 
-LEFT_OVER: Final = (place.SOCKET, heads.NEW_HEAD)
+LEFT_OVER: Final = (place.SOCKET, heads.NEW_HEAD, heads.NEW_REVIEW_HEAD)
 """Names in a session's folder that only a running one needs."""
 
 
@@ -240,7 +240,7 @@ def _age(sessions: int, name: str) -> float:
 def _ended(sessions: int, name: str) -> float:
     """When something was last written there by jail."""
     last = 0.0
-    for file in (heads.HEAD, writer.LEDGER, place.LOCK, ""):
+    for file in (heads.HEAD, writer.LEDGER, heads.REVIEW_HEAD, place.LOCK, ""):
         with suppress(OSError):
             found = os.stat(f"{name}/{file}" if file else name, dir_fd=sessions, follow_symlinks=False)
             last = max(last, found.st_mtime)

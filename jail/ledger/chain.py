@@ -5,10 +5,11 @@ Rule: pure functions from values to bytes; no clock, no file. A line is one cano
     {"fields":{…},"kind":"start","prev":"…","seq":0,"time":1764512102.5,"vouches":"jail","whole":"…"}
 
 `prev` is the SHA-256 of the line before, without its newline (`sed -n 1p ledger.jsonl | tr -d '\n' |
-sha256sum` gives it); for the first line it is that of the session's id. `whole` is the SHA-256 of the line as
-it is without `whole`: no later line vouches for the last one, so in a copy of the file alone its `"exit":1`
-could else become 0 unseen. Neither has a key: they show damage and careless hands. Whoever may write the
-folder can make a new chain; against that stands only that nothing inside a jail can reach it.
+sha256sum` gives it); for the first line it is that of the session's id (with the ledger's
+name, where that is not the run's). `whole` is the SHA-256 of the line as it is without `whole`: no later line
+vouches for the last one, so in a copy of the file alone its `"exit":1` could else become 0 unseen. Neither
+has a key: they show damage and careless hands. Whoever may write the folder can make a new chain; against
+that stands only that nothing inside a jail can reach it.
 """
 
 from jail.kernel.digest import sha256_hex as digest
@@ -18,9 +19,9 @@ from jail.light import Final, Mapping
 _TAIL_BYTES: Final = len(',"whole":"') + 64 + len('"}')
 
 
-def first(session: str) -> str:
-    """`prev` of the first line of `session`."""
-    return digest(session.encode("utf-8", "surrogateescape"))
+def first(session: str, of: str = "") -> str:
+    """`prev` of the first line of `session`; `of` says which of its ledgers, "" for that of the run."""
+    return digest(f"{session} {of}".rstrip(" ").encode("utf-8", "surrogateescape"))
 
 
 def line(seq: int, when: float, kind: str, fields: Mapping[str, object], prev: str) -> bytes:
@@ -42,16 +43,21 @@ def sealed(raw: bytes) -> bool:
     return tail == f',"whole":"{digest(body + b"}")}"}}'.encode("ascii")
 
 
-def head(session: str, seq: int, last: str) -> bytes:
-    """The content of a head file: the number and the hash of a session's last line."""
-    return encode({"hash": last, "seq": seq, "session": session}).encode("ascii") + b"\n"
+def head(session: str, seq: int, last: str, of: str = "") -> bytes:
+    """The content of a head file: the number and the hash of a ledger's last line; `of` as in `first`."""
+    return encode(_mark(session, seq, last, of)).encode("ascii") + b"\n"
 
 
-def record(session: str, seq: int, last: str, when: float) -> bytes:
-    """A line of the index of sessions: at `when`, the last line of `session` was number `seq` with this
+def record(session: str, seq: int, last: str, when: float, of: str = "") -> bytes:
+    """A line of the index of sessions: at `when`, the last line of this ledger was number `seq` with this
     hash.
     """
-    return encode({"hash": last, "seq": seq, "session": session, "time": when}).encode("ascii") + b"\n"
+    return encode({**_mark(session, seq, last, of), "time": when}).encode("ascii") + b"\n"
+
+
+def _mark(session: str, seq: int, last: str, of: str) -> dict[str, object]:
+    which = {"ledger": of} if of else {}
+    return {"hash": last, "seq": seq, "session": session, **which}
 
 
 def removal(session: str, when: float) -> bytes:

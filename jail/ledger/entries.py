@@ -55,6 +55,11 @@ class Kind(NamedTuple):
 
 
 _MOUNT: Final = Kind(JAIL, ("path", "digest_before", "digest_after", "window_s"))
+_REVIEWED: Final = Kind(
+    JAIL,
+    ("path", "what", "tier", "reason", "digest_before", "digest_after"),
+    ("source", "mode_before", "mode_after", "kind_before", "kind_after"),
+)
 
 KINDS: Final[dict[str, Kind]] = {
     "start": Kind(
@@ -71,6 +76,7 @@ KINDS: Final[dict[str, Kind]] = {
             "workspace",
             "pid",
         ),
+        ("held", "resumed"),
     ),
     "probes": Kind(KERNEL, ("results",)),
     "running": Kind(JAIL, (), ("pid",)),
@@ -83,12 +89,23 @@ KINDS: Final[dict[str, Kind]] = {
     "joined": Kind(JAIL, ("join", "command", "pid", "probes_held", "terminal")),
     "left": Kind(KERNEL, ("join", "exit", "signal", "reason")),
     "stopped": Kind(JAIL, ("grace_s",)),
+    "held": Kind(JAIL, ("changes", "tiers", "letters", "conflicts"), ("digest",)),
     "end": Kind(KERNEL, ("exit", "reason", "signal", "duration_s", "cpu_s", "peak_bytes")),
+    "applied": _REVIEWED,
+    "delivered": _REVIEWED,
+    "discarded": _REVIEWED,
+    "refused": _REVIEWED,
+    "resumed": Kind(JAIL, ("by",)),
 }
 """kind → who vouches, fields. What is not known is None, never left out: `moved_to` of a thing that could not
 be moved, `digest_after` of a mount that is still lost, `exit` of a joined command that the end of the session
 took along. `join` tells which `left` belongs to which `joined`; `pid` is as it is seen inside. `end.reason`
-is jail's word for why it ended; the figures beside it are the kernel's."""
+is jail's word for why it ended; the figures beside it are the kernel's. Of the
+review: `path` is that of the host; `what`, `tier` and `reason` are of jail.hold.change; before is how the run
+found it, after is how the session has it; `by`: the session that took what this one held.
+"""
+REVIEW_KINDS: Final = frozenset(["applied", "delivered", "discarded", "refused", "resumed"])
+"""Those of the review ledger, which has notes too; all others are of a run's."""
 
 START: Final = "start"
 END: Final = "end"

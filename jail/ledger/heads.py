@@ -5,6 +5,7 @@ miss its own end: a file cut between two lines is a whole chain. The head file, 
 end entry, shows that in the session's folder. The index lies one folder higher and has a line for each
 session's start and end; it shows it too when the head file is gone, and that a session was there when its
 folder is gone. A third line says that `jail gc` took the folder away, so that nobody takes that for damage.
+The review ledger has marks of its own, made anew each time that it is closed.
 
 What the index cannot do: it is a file of the same user. A process of that user outside of a jail can rewrite
 ledger, head and index together, and no reader can tell. Copies elsewhere can.
@@ -20,8 +21,12 @@ from jail.ledger.failure import failure
 from jail.light import Final
 
 HEAD: Final = "head"
+REVIEW_HEAD: Final = "review.head"
 INDEX: Final = "heads.jsonl"
 NEW_HEAD: Final = "head.new"
+NEW_REVIEW_HEAD: Final = "review.head.new"
+REVIEW: Final = "review"
+"""What the review ledger is called in a mark (`of` of chain.head); the run's has no name there."""
 INDEX_WAIT_S: Final = 5.0
 """How long an append to the index waits for its lock. A holder needs microseconds; a stopped one must not
 stop every launch."""
@@ -37,31 +42,34 @@ def write_whole(fd: int, raw: bytes) -> None:
         done += os.write(fd, raw[done:])
 
 
-def put_head(folder_fd: int, folder: str, session: str, seq: int, last: str, *, sync: bool = True) -> None:
-    """Put the head file into place: written whole, synced if asked, then renamed.
+def put_head(
+    folder_fd: int, folder: str, session: str, seq: int, last: str, *, sync: bool = True, of: str = ""
+) -> None:
+    """Put the head file of the ledger `of` into place: written whole, synced if asked, then renamed.
 
     `folder` is only for the error. Raises JailError.
     """
+    name, new = (REVIEW_HEAD, NEW_REVIEW_HEAD) if of == REVIEW else (HEAD, NEW_HEAD)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(NEW_HEAD, flags, 0o600, dir_fd=folder_fd)
+        fd = os.open(new, flags, 0o600, dir_fd=folder_fd)
         try:
-            write_whole(fd, chain.head(session, seq, last))
+            write_whole(fd, chain.head(session, seq, last, of))
             if sync:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        os.rename(NEW_HEAD, HEAD, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        os.rename(new, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     except OSError as error:
-        raise failure("write the head file of the ledger", os.path.join(folder, HEAD), error) from error
+        raise failure("write the head file of the ledger", os.path.join(folder, name), error) from error
 
 
-def add_to_index(folder_fd: int, folder: str, session: str, seq: int, last: str) -> None:
+def add_to_index(folder_fd: int, folder: str, session: str, seq: int, last: str, of: str = "") -> None:
     """Append to the index in the folder above `folder` that line `seq` of `session` has the hash `last`.
     Raises JailError.
     """
     path = os.path.join(os.path.dirname(folder), INDEX)
-    _append(folder_fd, f"../{INDEX}", path, chain.record(session, seq, last, round(time.time(), 6)))
+    _append(folder_fd, f"../{INDEX}", path, chain.record(session, seq, last, round(time.time(), 6), of))
 
 
 def add_removal(sessions_fd: int, session: str) -> None:

@@ -104,6 +104,34 @@ def _stopped(fields: _Fields) -> str:
     return f"told to stop, and to be killed after {duration_text(float(fields['grace_s']))}"
 
 
+def _held(fields: _Fields) -> str:
+    if not fields["changes"]:
+        return "held: no changes"
+    graver = [
+        f"{fields['tiers'][tier]} {tier}"
+        for tier in ("never", "refused", "warned")
+        if fields["tiers"].get(tier)
+    ]
+    graver += [f"{fields['conflicts']} in conflict"] if fields["conflicts"] else []
+    aside = f" ({', '.join(graver)})" if graver else ""
+    letters = ", ".join(f"{letter} {count}" for letter, count in fields["letters"].items())
+    return f"held: {fields['changes']} changes{aside}; {letters}"
+
+
+def _reviewed(kind: str) -> Callable[[_Fields], str]:
+    def told(fields: _Fields) -> str:
+        source = f"{_value(fields['source'])} to " if fields.get("source") else ""
+        reason = f": {_value(fields['reason'])}" if fields["reason"] else ""
+        aside = f" ({_value(fields['tier'])}{reason})" if fields["tier"] or reason else ""
+        return f"{kind}: {_value(fields['what'])} {source}{_value(fields['path'])}{aside}"
+
+    return told
+
+
+def _resumed(fields: _Fields) -> str:
+    return f"resumed by {_value(fields['by'])}, which has what was held"
+
+
 def _end(fields: _Fields) -> str:
     seconds = f"{float(fields['duration_s']):.1f} s, {float(fields['cpu_s']):.1f} s of processor time"
     return f"ended: exit {_value(fields['exit'])}, {_value(fields['reason'])}; {seconds}"
@@ -122,5 +150,11 @@ _SENTENCES: Final[dict[str, Callable[[_Fields], str]]] = {
     "joined": _joined,
     "left": _left,
     "stopped": _stopped,
+    "held": _held,
     "end": _end,
+    "applied": _reviewed("applied"),
+    "delivered": _reviewed("delivered"),
+    "discarded": _reviewed("discarded"),
+    "refused": _reviewed("refused"),
+    "resumed": _resumed,
 }

@@ -6,10 +6,12 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]  # it ships no types of its own
 import pytest
 
+from jail.ledger.review import Review
 from support.answers import new_jail
 from support.installed import Installed
 from support.jails import PATIENCE, Jail
 from support.joining import session
+from support.ledgers import REVIEWED
 
 HOSTILE = r"printf 'a\033[2J\033]52;c;AA==\007b\r\n\302\233\342\200\256\377\nend'"
 
@@ -130,3 +132,19 @@ def test_a_ledger_of_garbage_is_told_line_by_line(installed: Installed, tmp_path
     os.unlink(ledger)
     os.mkfifo(ledger)
     assert jail.call("logs", "last").returncode == 125
+
+
+def test_what_became_of_held_changes_follows_the_run(installed: Installed, tmp_path: Path) -> None:
+    jail = new_jail(installed, tmp_path)
+    assert jail.run("true").returncode == 0
+    folder = jail.sessions()[-1]
+    review = Review.open(str(folder), folder.name)
+    review.append("applied", **{**REVIEWED, "path": "/w/\x1b[2J"})
+    review.append("resumed", by="20261130-141502-k3f9x2ab")
+    review.close()
+    lines = jail.call("logs", "last").stdout.splitlines()
+    assert [line.split("  ", 1)[1] for line in lines[-2:]] == [
+        "applied: modified /w/\\x1b[2J (warned: a Makefile)",
+        "resumed by 20261130-141502-k3f9x2ab, which has what was held",
+    ]
+    assert lines[-3].split("  ")[1].startswith("ended")

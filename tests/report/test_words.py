@@ -46,12 +46,44 @@ SENTENCES: dict[str, tuple[str, dict[str, Any], str]] = {
         "left 2: the session ended",
     ),
     "a stop": ("stopped", {"grace_s": 10.0}, "told to stop, and to be killed after 10s"),
+    "what is held": (
+        "held",
+        {"changes": 12, "tiers": {"refused": 2, "warned": 1}, "letters": {"A": 12}, "conflicts": 1},
+        "held: 12 changes (2 refused, 1 warned, 1 in conflict); A 12",
+    ),
+    "nothing held": (
+        "held",
+        {"changes": 0, "tiers": {}, "letters": {}, "conflicts": 0},
+        "held: no changes",
+    ),
+    "a change that was applied": (
+        "applied",
+        {
+            "path": "/w/a",
+            "what": "added",
+            "tier": "",
+            "reason": "",
+            "digest_before": "",
+            "digest_after": "ab",
+        },
+        "applied: added /w/a",
+    ),
+    "a renamed one that was refused": (
+        "refused",
+        {"path": "/w/a", "what": "renamed", "source": "/w/b", "tier": "refused", "reason": "a hook"},
+        "refused: renamed /w/b to /w/a (refused: a hook)",
+    ),
+    "who took what was held": (
+        "resumed",
+        {"by": "20261130-1"},
+        "resumed by 20261130-1, which has what was held",
+    ),
     "an end": (
         "end",
         {"exit": 1, "reason": "exited", "duration_s": 12.34, "cpu_s": 0.5},
         "ended: exit 1, exited; 12.3 s, 0.5 s of processor time",
     ),
-    "a kind of another version": ("held", {"number": 3, "host": "x"}, "held: host=x number=3"),
+    "a kind of another version": ("pushed", {"number": 3, "host": "x"}, "pushed: host=x number=3"),
     "fields of another type": ("end", {"exit": {"a": 1}, "cpu_s": "long"}, "end: cpu_s=long exit={'a': 1}"),
     "no fields": ("start", {}, "start:"),
 }

@@ -27,6 +27,15 @@ END: dict[str, Any] = {
     "peak_bytes": 1 << 20,
 }
 
+REVIEWED: dict[str, Any] = {
+    "path": "/home/someone/work/a",
+    "what": "modified",
+    "tier": "warned",
+    "reason": "a Makefile",
+    "digest_before": "ab" * 32,
+    "digest_after": "cd" * 32,
+}
+
 
 def state_in(folder: Path) -> str:
     """A state folder as jail would have it in `folder`."""
