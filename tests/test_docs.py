@@ -259,6 +259,7 @@ def table_of_levels() -> str:
                     what for name, what in VARIABLES.items() if name in policy.pass_names
                 ),
             ),
+            cells("held, delivered unasked", lambda policy: ", ".join(policy.deliver) or "nothing"),
             cells("time", lambda policy: limit_text(policy.timeout)),
             cells("memory", sizes("memory_bytes")),
             cells("each private folder in memory", sizes("tmp_bytes")),

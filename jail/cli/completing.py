@@ -17,6 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from jail.errors import JailError, printable
+from jail.hold import store
 from jail.launch import reach
 from jail.ledger import place
 from jail.policy import sources
@@ -25,6 +26,8 @@ DESCRIBED: Final = 30
 """Sessions, from the newest on, that are shown with their command: for each a ledger is opened."""
 RUNNING_ALONE: Final = ("exec", "stop")
 """Commands that take no session that has ended."""
+RESUMED: Final = "resume"
+"""The option that takes only a session that has ended and still holds something."""
 _PLAIN: Final = re.compile(r"-|[A-Za-z0-9_+.@][A-Za-z0-9_+.@-]*")
 """What no shell expands, splits or takes for an option, and what ends no line of click's answer to it."""
 _Offer = Callable[[click.Context, click.Parameter], Iterable[CompletionItem]]
@@ -91,6 +94,9 @@ def _sessions(context: click.Context, parameter: click.Parameter) -> Iterable[Co
     except (JailError, OSError):
         return []
     offered = running if context.info_name in RUNNING_ALONE else names
+    if parameter.name == RESUMED:
+        offered = [name for name in names if name not in running and _holds(state, name)]
+        running = []
     found = [CompletionItem(place.LAST, help="the newest")] if names[:1] == offered[:1] != [] else []
     if running:
         found.append(CompletionItem(reach.NEWEST_RUNNING, help="the newest that runs"))
@@ -99,6 +105,11 @@ def _sessions(context: click.Context, parameter: click.Parameter) -> Iterable[Co
         text = None if start is None else printable(command_text(start.fields.get("command")))
         found.append(CompletionItem(name, help=text))
     return found
+
+
+def _holds(state: str, name: str) -> bool:
+    folder = store.folder_of(os.path.join(state, place.SESSIONS, name))
+    return os.path.exists(os.path.join(folder, store.MANIFEST))
 
 
 def _programs(context: click.Context, parameter: click.Parameter) -> Iterable[CompletionItem]:

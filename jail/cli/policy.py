@@ -32,10 +32,11 @@ _ORDER = """
     \b
     In your file, or a FILE with a `base`:
       a list adds to what comes before; [without] takes away; any other value replaces
-      on one path the later of write, read and hide counts
+      on one path the later of write, hold, read and hide counts
     In a project's file:
-      use, pass, write, allow, losses   all that is left of what you allow
-      read, hide                        read-only, or absent, from now on
+      use, pass, write, allow           all that is left of what you allow
+      deliver, losses                   the same
+      hold, read, hide                  held, read-only, or absent, from now on
       limits                            lower; gpu: false
       whatever asks for more refuses the run, key by key
 """

@@ -80,7 +80,7 @@ def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, s
 
 def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Policy:
     """The policy with what the options say, which is the person's last word. Raises PolicyFaults."""
-    paths = options.write or options.read or options.hide
+    paths = options.write or options.hold or options.hold_path or options.read or options.hide
     if not (paths or options.env or options.timeout is not None or options.gpu):
         return policy
     from jail.policy.flags import with_flags  # a plain `jail run -- COMMAND` has none
@@ -88,6 +88,8 @@ def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Pol
     return with_flags(
         policy,
         write=options.write,
+        hold=options.hold,
+        hold_path=options.hold_path,
         read=options.read,
         hide=options.hide,
         env=options.env,

@@ -4,6 +4,7 @@ Rule: a held thing is named in the plan with how it is held, why, and what of it
 """
 
 from jail.light import Final, NamedTuple
+from jail.policy import value
 
 OVERLAY: Final = "overlay"
 COPY: Final = "copy"
@@ -12,13 +13,10 @@ KINDS: Final = (OVERLAY, COPY, FILE)
 """How a thing is held: a tree by an overlay file system, a tree by a copy where no overlay can be had, one
 file by a symlink that is mounted over it and leads to a copy.
 """
-COMMANDS: Final = "commands"
-GIT_CONFIG: Final = "git-config"
-DELIVERIES: Final = {
-    COMMANDS: "a held tree with PATH folders, but entries of these that shadow a command of the launch PATH",
-    GIT_CONFIG: "branch.*, remote.*.{url,fetch} and submodule.*.{url,active} of a git config",
-}
-"""What may be delivered at the end of a run without being asked for → what that is; `deliver` of a policy."""
+COMMANDS: Final = value.COMMANDS
+GIT_CONFIG: Final = value.GIT_CONFIG
+DELIVERIES: Final = value.DELIVERIES
+"""What may be delivered at the end of a run without being asked for: the words of a policy."""
 
 
 class Held(NamedTuple):

@@ -12,8 +12,10 @@ from jail.errors import EXIT_USAGE, JailError, printable
 from jail.light import Final, Iterable, NamedTuple, Sequence
 from jail.policy.paths import beneath
 
-VERBS: Final = ("system", "write", "read", "hide")
+VERBS: Final = ("system", "write", "hold", "read", "hide")
 """The lists of paths, in the order in which they are compared."""
+WORKSPACE: Final = "."
+"""The whole workspace, as a path from `resolved`; `hold` alone may name it."""
 
 _LONGEST_LINE: Final = 400
 """Characters of one line shown: a path of a thousand characters helps nobody."""
@@ -25,12 +27,12 @@ _LONGEST_NAME: Final = 255
 """NAME_MAX of linux/limits.h, in bytes."""
 
 _ALL: Final = frozenset(VERBS)
-_GIVEN: Final = frozenset(("system", "write", "read"))
+_GIVEN: Final = frozenset(("system", "write", "hold", "read"))
 RESERVED: Final = (
     # root, also what is below it, verbs refused, reason
     ("/proc", True, _ALL, "jail mounts its own /proc"),
     ("/dev", True, _ALL, "jail makes its own /dev, without the host's devices"),
-    ("/sys", True, frozenset(("write",)), "settings of the kernel are never writable"),
+    ("/sys", True, frozenset(("write", "hold")), "settings of the kernel are never writable"),
     ("/sys", False, _GIVEN, "it shows the whole host; name the folders in it that programs read"),
     ("/run", False, _GIVEN, "sockets of the host's services live there"),
     ("/var/run", False, _GIVEN, "sockets of the host's services live there"),
@@ -109,12 +111,13 @@ def clean(text: str) -> str:
 
 
 def resolved(path: str, home: str) -> str:
-    """The clean absolute path of a policy's `path`; one in the workspace becomes `./…`."""
+    """The clean absolute path of a policy's `path`; one in the workspace becomes `./…`, itself WORKSPACE."""
     if path == "~" or path.startswith("~/"):
         return clean(home + path[1:])
-    if path.startswith("/"):
-        return clean(path)
-    return "./" + clean(path).removeprefix("./")
+    found = clean(path)
+    if path.startswith("/") or found == WORKSPACE:
+        return found
+    return "./" + found.removeprefix("./")
 
 
 def path_complaint(text: str, verb: str, home: str) -> tuple[str, str] | None:
@@ -164,10 +167,10 @@ def _place_complaint(text: str, verb: str) -> tuple[str, str] | None:
             f"`{text}` is not absolute",
             "write the host's absolute path; folders of one person belong under `read`",
         )
-    if clean(text) == ".":
+    if clean(text) == WORKSPACE and verb != "hold":
         return (
             f"`{text}` is the whole workspace",
-            "leave it out: the command line says how the workspace is given",
+            "leave it out: the workspace is given for writing, and only `hold` may name all of it",
         )
     return None
 
@@ -178,7 +181,7 @@ def _reach_complaint(text: str, verb: str, home: str) -> tuple[str, str] | None:
     if path == "/":
         return f"`{text}` is the whole host", "name the files or folders that are meant"
     holds_home = beneath(home, path)
-    if holds_home and (verb in ("write", "read") or (verb == "system" and path == home)):
+    if holds_home and (verb in ("write", "hold", "read") or (verb == "system" and path == home)):
         what = "is the home folder" if path == home else f"holds the home folder {home}"
         return f"`{text}` {what}, with its keys and tokens", "name the folders in it that the command needs"
     if holds_home and verb == "hide":
@@ -193,8 +196,8 @@ def contradictions(entries: Iterable[Entry]) -> list[Complaint]:
     """Entries that cannot both be meant, each pair reported once, at the later of the two.
 
     Refused: one path twice, and what is given inside a hidden path, as one of the two would silently have no
-    effect. Else the most specific path wins: `hide` inside whatever is given, `read` and `write` inside each
-    other.
+    effect. Else the most specific path wins: `hide` inside whatever is given; `read`, `hold` and `write`
+    inside each other.
     """
     seen: dict[str, tuple[int, Entry]] = {}
     found: list[tuple[int, Complaint]] = []
@@ -210,7 +213,7 @@ def contradictions(entries: Iterable[Entry]) -> list[Complaint]:
 
 
 def _above(path: str) -> Iterable[str]:
-    """The folders above a clean path, nearest first, without `/` and the workspace itself."""
+    """The folders above a clean path, nearest first, without `/`."""
     while (cut := path.rfind("/")) > 0:
         path = path[:cut]
         yield path

@@ -34,6 +34,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "description": ("description",),
     "system": ("files", "system"),
     "write": ("files", "write"),
+    "hold": ("files", "hold"),
     "read": ("files", "read"),
     "hide": ("files", "hide"),
     "toolchains": ("toolchains", "use"),
@@ -41,6 +42,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "pass_names": ("environment", "pass"),
     "set_values": ("environment", "set"),
     "terminal": ("terminal", "allow"),
+    "deliver": ("hold", "deliver"),
     "memory_bytes": ("limits", "memory"),
     "processes": ("limits", "processes"),
     "open_files": ("limits", "open_files"),
@@ -57,6 +59,7 @@ WITHOUT: Final[dict[str, tuple[str, ...]]] = {
     "toolchains": ("toolchains",),
     "environment": ("pass_names", "set_values"),
     "terminal": ("terminal",),
+    "deliver": ("deliver",),
     "losses": ("accept",),
 }
 """Key under [without] → the fields from which it takes."""

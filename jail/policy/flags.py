@@ -1,4 +1,5 @@
-"""What the command line adds to a policy: `--write`, `--read`, `--hide`, `--env`, `--timeout`, `--gpu`.
+"""What the command line adds to a policy: `--write`, `--hold`, `--hold-path`, `--read`, `--hide`, `--env`,
+`--timeout`, `--gpu`.
 
 Rule: the same checks as for a file, all faults at once, each with its flag; no slow import. The command line
 is the person's own word: it may repeat what the policy says, and replace what that says of the environment
@@ -11,6 +12,7 @@ from jail.light import Final, Mapping, Sequence
 from jail.policy import amounts, limits
 from jail.policy.check import (
     VERBS,
+    WORKSPACE,
     Entry,
     Fault,
     PolicyFaults,
@@ -21,22 +23,28 @@ from jail.policy.check import (
     resolved,
 )
 from jail.policy.names import pass_complaint, set_complaint
+from jail.policy.paths import beneath
 from jail.policy.value import Policy
 
 COMMAND_LINE: Final = "the command line"
 CHANGES: Final = {
-    **{verb: (verb,) for verb in ("write", "read", "hide")},
+    **{verb: (verb,) for verb in ("write", "hold", "read", "hide")},
+    "hold_path": ("hold",),
     "env": ("pass_names", "set_values"),
     "timeout": ("timeout",),
     "gpu": ("gpu",),
 }
 """Option → the fields of Policy that it changes."""
+_FLAGS: Final = {"write": "--write", "hold": "--hold-path", "read": "--read", "hide": "--hide"}
+"""List of paths → the flag that adds to it."""
 
 
 def with_flags(  # noqa: PLR0913 - one argument for each flag
     policy: Policy,
     *,
     write: Sequence[str] = (),
+    hold: bool = False,
+    hold_path: Sequence[str] = (),
     read: Sequence[str] = (),
     hide: Sequence[str] = (),
     env: Sequence[str] = (),
@@ -49,13 +57,15 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
     """`policy` with the flags of the command line; PolicyFaults with every fault of them.
 
     Paths are relative to `cwd` (absolute, as getcwd(3) gives it) and stored absolute; `~/…` is in `home`;
-    what the policy says of its workspace lies in `workspace`, where that is known. An entry of `env` is
-    `NAME` (passed) or `NAME=VALUE` (set); `timeout` is text such as "90s", or "0" for none.
+    what the policy says of its workspace lies in `workspace`, where that is known; `hold` is all of that. An
+    entry of `env` is `NAME` (passed) or `NAME=VALUE` (set); `timeout` is text such as "90s", or "0" for none.
     """
     home = clean_home(home)
     faults: list[Fault] = []
     known = _known(policy, home, workspace)
-    added = _paths(known, {"write": write, "read": read, "hide": hide}, home, cwd, faults)
+    paths = {"write": write, "hold": hold_path, "read": read, "hide": hide}
+    whole = (clean(workspace) if workspace else WORKSPACE) if hold else ""
+    added = _paths(known, paths, whole, home, cwd, faults)
     pass_names, set_values = _environment(policy, env, faults)
     seconds = policy.timeout if timeout is None else _seconds(timeout, faults)
     if faults:
@@ -64,6 +74,7 @@ def with_flags(  # noqa: PLR0913 - one argument for each flag
     return policy._replace(
         allowed=(*policy.allowed, *said) if policy.allowed else (),
         write=(*policy.write, *added["write"]),
+        hold=(*policy.hold, *added["hold"]),
         read=(*policy.read, *added["read"]),
         hide=(*policy.hide, *added["hide"]),
         pass_names=pass_names,
@@ -79,29 +90,40 @@ def _known(policy: Policy, home: str, workspace: str) -> list[Entry]:
     for verb in VERBS:
         for text in getattr(policy, verb):
             path = resolved(text, home)
-            if workspace and path.startswith("./"):
+            if workspace and beneath(path, WORKSPACE):
                 path = clean(f"{workspace}/{path}")
             found.append(Entry(verb, f"`{verb}` of the policy `{policy.name}`", path))
     return found
 
 
 def _paths(
-    known: list[Entry], given: Mapping[str, Sequence[str]], home: str, cwd: str, faults: list[Fault]
+    known: list[Entry],
+    given: Mapping[str, Sequence[str]],
+    whole: str,
+    home: str,
+    cwd: str,
+    faults: list[Fault],
 ) -> dict[str, list[str]]:
-    """The flags' paths by verb, made absolute, without those that are given already."""
+    """The flags' paths by verb, made absolute, without those that are given already; `whole` is the
+    workspace where all of it is to be held, "" where not.
+    """
     have = {(entry.verb, entry.path) for entry in known}
     added: dict[str, list[str]] = {verb: [] for verb in given}
     new: list[Entry] = []
+    if whole and ("hold", whole) not in have:
+        have.add(("hold", whole))
+        added["hold"].append(WORKSPACE)
+        new.append(Entry("hold", "--hold", whole))
     for verb, texts in given.items():
         for text in texts:
-            path = _absolute(text, home, cwd)
+            path, label = _absolute(text, home, cwd), f"{_FLAGS[verb]} {text}"
             # The text is checked first: joined to the folder, an empty path would be the folder itself.
             if complaint := _text_complaint(text, verb, home) or path_complaint(path, verb, home):
-                faults.append(Fault(COMMAND_LINE, f"--{verb} {text}", *complaint))
+                faults.append(Fault(COMMAND_LINE, label, *complaint))
             elif (verb, path) not in have and not (verb == "read" and ("system", path) in have):
                 have.add((verb, path))
                 added[verb].append(path)
-                new.append(Entry(verb, f"--{verb} {text}", path))
+                new.append(Entry(verb, label, path))
     faults += [
         Fault(COMMAND_LINE, found.entry.label, found.message, found.hint)
         for found in contradictions([*known, *new])

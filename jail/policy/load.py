@@ -94,11 +94,11 @@ def _fits(fields: object) -> bool:
     """Whether `fields` are those of a Policy, each of its type."""
     kinds = (
         *("text",) * 2,
-        *("texts",) * 5,
+        *("texts",) * 6,
         bool,
         "texts",
         "pairs",
-        "texts",
+        *("texts",) * 2,
         *(int,) * 6,
         float,
         "texts",

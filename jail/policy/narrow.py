@@ -5,8 +5,8 @@ last session may have. RULES has a rule for each key of a policy, and a test fai
 rule takes away or refuses. Every refusal is told at once, with what the value is now and what was asked for,
 and refuses the run: a project that asks for more is not run with less, as nobody would look at it.
 
-Which paths are written, read or absent is compared where they lead, not by list: taking away an entry of
-`read` inside a writable folder would give more.
+Which paths are written, held, read or absent is compared where they lead, not by list: taking away an entry
+of `read` or `hold` inside a writable folder would give more.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from jail.policy import limits
 from jail.policy.amounts import duration_text, size_text
-from jail.policy.check import VERBS, Fault, clean, resolved
+from jail.policy.check import VERBS, WORKSPACE, Fault, clean, resolved
 from jail.policy.draft import KEYS, WITHOUT, Draft, Item, Origin
 from jail.policy.parse import Document
 from jail.policy.paths import beneath
@@ -25,8 +25,9 @@ _MOST_SHOWN: Final = 8
 """Values named in one message; `jail policy show` has them all."""
 _ASK: Final = "remove it; who runs jail here may allow it in their own file (`jail policy --help`)"
 _READ: Final = 1
-_WRITTEN: Final = 2
-_RANKS: Final = {"hide": 0, "system": _READ, "read": _READ, "write": _WRITTEN}
+_HELD: Final = 2
+_WRITTEN: Final = 3
+_RANKS: Final = {"hide": 0, "system": _READ, "read": _READ, "hold": _HELD, "write": _WRITTEN}
 
 
 class Asked(NamedTuple):
@@ -56,10 +57,10 @@ class Asked(NamedTuple):
         return _listed(self.before.get(self.field, []))
 
     def place(self, path: str) -> str:
-        """`path` in one form: what lies in the workspace as `./…`, everything else absolute."""
+        """`path` in one form: what lies in the workspace as `./…`, itself `.`, everything else absolute."""
         found = resolved(path, self.home)
         if found.startswith("/") and beneath(found, self.workspace):
-            return "./" + found[len(self.workspace) :].strip("/")
+            return resolved(found[len(self.workspace) :].strip("/") or WORKSPACE, self.home)
         return found
 
     def places(self, verb: str) -> list[str]:
@@ -67,13 +68,17 @@ class Asked(NamedTuple):
         return [self.place(item.value) for item in self.before.get(verb, [])]
 
     def rank(self, place: str) -> int:
-        """What may be done at `place` before: 0 nothing, 1 read, 2 write; the nearest entry above decides."""
-        best, rank = "", _WRITTEN if place.startswith("./") else 0
-        for verb in VERBS:
-            for entry in self.places(verb):
-                if beneath(place, entry) and len(entry) > len(best):
-                    best, rank = entry, _RANKS[verb]
-        return rank
+        """What may be done at `place` before: 0 nothing, 1 read, 2 write what is held, 3 write; the nearest
+        entry above decides, of two the lesser.
+        """
+        above = [(len(WORKSPACE), -_WRITTEN)] if beneath(place, WORKSPACE) else [(0, 0)]
+        above += [
+            (len(entry), -_RANKS[verb])
+            for verb in VERBS
+            for entry in self.places(verb)
+            if beneath(place, entry)
+        ]
+        return -max(above)[1]
 
 
 Rule = Callable[[Asked], Iterator[Fault]]
@@ -191,13 +196,14 @@ def _limit(read: Callable[[Any], float], text: Callable[[Any], str]) -> Rule:
 
 def _writing(asked: Asked) -> Iterator[Fault]:
     """What a project lists is all that is written beside the workspace."""
-    outside = [place for place in asked.places("write") if not place.startswith("./")]
+    outside = [place for place in asked.places("write") if not beneath(place, WORKSPACE)]
     left = []
     for position, text in enumerate(asked.value):
         place = asked.place(text)
-        if place.startswith("./"):
-            now = "the workspace is written, but for what is named"
-            hint = "remove it; name under `read` or `hide` what is not to be written there"
+        if beneath(place, WORKSPACE):
+            how = "held" if asked.rank(WORKSPACE) == _HELD else "written"
+            now = f"the workspace is {how}, but for what is named"
+            hint = "remove it; name under `hold`, `read` or `hide` what is not to be written there"
             yield asked.refusal(f"add `{text}`", now, hint, position)
         elif any(beneath(place, folder) for folder in outside) and asked.rank(place) == _WRITTEN:
             left.append(Item(clean(text), asked.origin(position)))
@@ -206,8 +212,28 @@ def _writing(asked: Asked) -> Iterator[Fault]:
     asked.draft["write"] = left
 
 
+def _holding(asked: Asked) -> Iterator[Fault]:
+    """What is written becomes held, with all that is written in it."""
+    for position, text in enumerate(asked.value):
+        place = asked.place(text)
+        rank = asked.rank(place)
+        if rank < _HELD:
+            now = "it is read-only" if rank else "it does not exist inside"
+            yield asked.refusal(f"hold `{text}`", now, "", position)
+            continue
+        _leave_out(asked, "write", place)
+        if rank == _WRITTEN:
+            asked.draft["hold"] = [
+                *asked.draft.get("hold", []),
+                Item(clean(text), asked.origin(position)),
+            ]
+    if not asked.value:
+        hint = "remove it; `hold` keeps for review what is written"
+        yield asked.refusal("hold nothing", asked.now(), hint)
+
+
 def _reading(asked: Asked) -> Iterator[Fault]:
-    """What is written or read becomes read-only, with all that is in it."""
+    """What is written, held or read becomes read-only, with all that is in it."""
     for position, text in enumerate(asked.value):
         place = asked.place(text)
         rank = asked.rank(place)
@@ -215,7 +241,8 @@ def _reading(asked: Asked) -> Iterator[Fault]:
             yield asked.refusal(f"give `{text}`", "it does not exist inside", "", position)
             continue
         _leave_out(asked, "write", place)
-        if rank == _WRITTEN:
+        _leave_out(asked, "hold", place)
+        if rank > _READ:
             asked.draft["read"] = [
                 *asked.draft.get("read", []),
                 Item(clean(text), asked.origin(position)),
@@ -233,7 +260,7 @@ def _hiding(asked: Asked) -> Iterator[Fault]:
         if place in hidden:
             continue
         hidden.add(place)
-        for verb in ("system", "write", "read"):
+        for verb in ("system", "write", "hold", "read"):
             _leave_out(asked, verb, place)
         asked.draft["hide"] = [*asked.draft.get("hide", []), Item(clean(text), asked.origin(position))]
     if not asked.value:
@@ -282,6 +309,7 @@ RULES: Final[dict[Path, Rule]] = {
     ("parts",): _never("take parts in", "remove it, and list here what is left of the policy"),
     ("files", "system"): _never("say what is given of the system", _HIDE_IT),
     ("files", "write"): _writing,
+    ("files", "hold"): _holding,
     ("files", "read"): _reading,
     ("files", "hide"): _hiding,
     ("toolchains", "use"): _listing,
@@ -289,6 +317,7 @@ RULES: Final[dict[Path, Rule]] = {
     ("environment", "pass"): _passing,
     ("environment", "set"): _setting,
     ("terminal", "allow"): _listing,
+    ("hold", "deliver"): _listing,
     ("limits", "memory"): _limit(lambda value: limits.size("memory", value), size_text),
     ("limits", "processes"): _limit(int, str),
     ("limits", "open_files"): _limit(int, str),
@@ -299,11 +328,13 @@ RULES: Final[dict[Path, Rule]] = {
     ("accept", "losses"): _listing,
     ("without", "system"): _never("take this away", _HIDE_IT),
     ("without", "write"): _removing,
+    ("without", "hold"): _never("take this away: it may stand in a folder that is written", _HIDE_IT),
     ("without", "read"): _never("take this away: it may stand in a folder that is written", _HIDE_IT),
     ("without", "hide"): _never("show what is hidden"),
     ("without", "toolchains"): _removing,
     ("without", "environment"): _removing_names,
     ("without", "terminal"): _removing,
+    ("without", "deliver"): _removing,
     ("without", "losses"): _removing,
 }
 """Key → what a project may do with it. A listing stands before what takes away: both may be in one file."""

@@ -24,7 +24,7 @@ from jail.policy.check import (
 )
 from jail.policy.names import pass_complaint, set_complaint
 from jail.policy.shape import SHAPES, Found, Path, at, shaped, shown
-from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS
+from jail.policy.value import DELIVERIES, LOSSES, TERMINAL, TOOLCHAINS
 
 _MOST_ENTRIES: Final = 1000
 """Entries of one array: a path costs a mount, and a host has only so many (fs.mount-max, proc(5))."""
@@ -126,6 +126,7 @@ LISTS: Final[tuple[tuple[str, ...], ...]] = (
     ("toolchains", "use"),
     ("environment", "pass"),
     ("terminal", "allow"),
+    ("hold", "deliver"),
     ("accept", "losses"),
 )
 """The keys that take arrays, apart from `parts` and what stands under [without]."""
@@ -257,9 +258,11 @@ def _amounts(document: dict[str, Any]) -> Iterator[Found]:
 _VOCABULARIES: Final = (
     ("toolchains", "use", TOOLCHAINS, "toolchain"),
     ("terminal", "allow", TERMINAL, "name"),
+    ("hold", "deliver", DELIVERIES, "name"),
     ("accept", "losses", LOSSES, "loss"),
     ("without", "toolchains", TOOLCHAINS, "toolchain"),
     ("without", "terminal", TERMINAL, "name"),
+    ("without", "deliver", DELIVERIES, "name"),
     ("without", "losses", LOSSES, "loss"),
 )
 """Arrays that take names of one table: where they stand, the table, and what one of them is called."""

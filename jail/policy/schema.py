@@ -9,15 +9,17 @@ from typing import Any, Final
 
 from jail.policy.limits import BOUNDS
 from jail.policy.shape import SHAPES, File, Path
-from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS
+from jail.policy.value import DELIVERIES, LOSSES, TERMINAL, TOOLCHAINS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _VOCABULARIES: Final[dict[Path, Sequence[str]]] = {
     ("toolchains", "use"): tuple(TOOLCHAINS),
     ("terminal", "allow"): tuple(TERMINAL),
+    ("hold", "deliver"): tuple(DELIVERIES),
     ("accept", "losses"): tuple(LOSSES),
     ("without", "toolchains"): tuple(TOOLCHAINS),
     ("without", "terminal"): tuple(TERMINAL),
+    ("without", "deliver"): tuple(DELIVERIES),
     ("without", "losses"): tuple(LOSSES),
 }
 """Arrays that take names of a table."""

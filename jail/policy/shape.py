@@ -36,6 +36,7 @@ class _Table(BaseModel):
 class _Files(_Table):
     system: list[str] = []
     write: list[str] = []
+    hold: list[str] = []
     read: list[str] = []
     hide: list[str] = []
 
@@ -52,6 +53,10 @@ class _Environment(_Table):
 
 class _Terminal(_Table):
     allow: list[str] = []
+
+
+class _Hold(_Table):
+    deliver: list[str] = []
 
 
 class _Limits(_Table):
@@ -71,11 +76,13 @@ class _Accept(_Table):
 class _Without(_Table):
     system: list[str] = []
     write: list[str] = []
+    hold: list[str] = []
     read: list[str] = []
     hide: list[str] = []
     toolchains: list[str] = []
     environment: list[str] = []
     terminal: list[str] = []
+    deliver: list[str] = []
     losses: list[str] = []
 
 
@@ -93,6 +100,7 @@ class File(_Table):
     toolchains: _Toolchains = _Toolchains()
     environment: _Environment = _Environment()
     terminal: _Terminal = _Terminal()
+    hold: _Hold = _Hold()
     limits: _Limits = _Limits()
     accept: _Accept = _Accept()
     without: _Without = _Without()
@@ -119,6 +127,9 @@ SHAPES: Final[dict[Path, Shape]] = {
         _TEXTS, 'system = ["/usr"]', "The host's own folders, read-only where the host has them."
     ),
     ("files", "write"): Shape(_TEXTS, 'write = ["~/out"]', "Written for real, beside the workspace."),
+    ("files", "hold"): Shape(
+        _TEXTS, 'hold = ["."]', "Written inside, kept for review; `.` is the whole workspace."
+    ),
     ("files", "read"): Shape(_TEXTS, 'read = ["~/data"]', "Read-only, in the workspace too."),
     ("files", "hide"): Shape(_TEXTS, 'hide = [".env"]', "Absent, also where a wider entry would show it."),
     ("toolchains",): Shape("a table", "[toolchains]", "Programs of the person's own home folder."),
@@ -133,6 +144,10 @@ SHAPES: Final[dict[Path, Shape]] = {
     ("environment", "set"): Shape("a table", "[environment.set]", "Names and the values that they get."),
     ("terminal",): Shape("a table", "[terminal]", "What may be done to the person's terminal from inside."),
     ("terminal", "allow"): Shape(_TEXTS, 'allow = ["title"]', "Escape sequences that are let through."),
+    ("hold",): Shape("a table", "[hold]", "What becomes of that which is held."),
+    ("hold", "deliver"): Shape(
+        _TEXTS, 'deliver = ["commands"]', "What of it is delivered at the end without a person's word."
+    ),
     ("limits",): Shape("a table", "[limits]", "The most that a run may use."),
     ("limits", "memory"): Shape(_BYTES, 'memory = "8 GiB"', "Of everything inside together."),
     ("limits", "processes"): Shape("a whole number", "processes = 4096", "Processes and threads at once."),
@@ -146,11 +161,13 @@ SHAPES: Final[dict[Path, Shape]] = {
     ("without",): Shape("a table", "[without]", "What is taken away from what comes before this file."),
     ("without", "system"): Shape(_TEXTS, 'system = ["/opt"]', "Entries of files.system taken away."),
     ("without", "write"): Shape(_TEXTS, 'write = ["~/out"]', "Entries of files.write taken away."),
+    ("without", "hold"): Shape(_TEXTS, 'hold = ["~/lib"]', "Entries of files.hold taken away."),
     ("without", "read"): Shape(_TEXTS, 'read = ["~/data"]', "Entries of files.read taken away."),
     ("without", "hide"): Shape(_TEXTS, 'hide = [".env"]', "Entries of files.hide taken away."),
     ("without", "toolchains"): Shape(_TEXTS, 'toolchains = ["java"]', "Names not in toolchains.use."),
     ("without", "environment"): Shape(_TEXTS, 'environment = ["CI"]', "Names neither passed nor set."),
     ("without", "terminal"): Shape(_TEXTS, 'terminal = ["title"]', "Names not in terminal.allow."),
+    ("without", "deliver"): Shape(_TEXTS, 'deliver = ["commands"]', "Names not in hold.deliver."),
     ("without", "losses"): Shape(_TEXTS, 'losses = ["landlock"]', "Losses that refuse the run again."),
 }
 """Every key of a policy file."""

@@ -8,6 +8,7 @@ import os
 from typing import Any, Final
 
 from jail.policy.amounts import duration_text, size_text
+from jail.policy.check import WORKSPACE
 from jail.policy.compose import Composed
 from jail.policy.draft import KEYS, Draft, Item, Origin
 from jail.policy.flags import CHANGES
@@ -17,8 +18,10 @@ from jail.policy.value import Policy
 WIDTH: Final = 34
 """Columns of a value; a longer one moves its origin to the right."""
 _KEY_WIDTH: Final = 22
-_FLAGS: Final = {field: f"--{option}" for option, fields in CHANGES.items() for field in fields}
-"""Field → the flag of the command line that can change it."""
+_FLAGS: Final = {
+    field: f"--{option.replace('_', '-')}" for option, fields in CHANGES.items() for field in fields
+}
+"""Field → the flag of the command line that can change it; `hold` has two."""
 
 
 def lines(made: Composed, policy: Policy) -> list[str]:
@@ -69,6 +72,8 @@ def flagged(draft: Draft, policy: Policy) -> Draft:
         kept = draft.get(field, [])
         if type(now) is tuple:
             known = {item.value: item for item in kept}
+            if field == "hold":  # a path of --hold-path is absolute
+                known.setdefault(WORKSPACE, Item(WORKSPACE, Origin("flag --hold", "", "")))
             found[field] = [known.get(value, Item(value, origin)) for value in now]
         else:
             found[field] = kept if kept and kept[-1].value == now else [Item(now, origin)]

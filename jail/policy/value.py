@@ -33,11 +33,19 @@ TERMINAL: Final = {
 }
 """What `terminal.allow` takes → what escape sequences from inside may then do to the person's terminal."""
 
+COMMANDS: Final = "commands"
+GIT_CONFIG: Final = "git-config"
+DELIVERIES: Final = {
+    COMMANDS: "a held tree with PATH folders, but entries of these that shadow a command of the launch PATH",
+    GIT_CONFIG: "branch.*, remote.*.{url,fetch} and submodule.*.{url,active} of a git config",
+}
+"""What `hold.deliver` takes → what is then delivered at the end of a run without being asked for."""
+
 
 class Policy(NamedTuple):
     """What a run may do.
 
-    Paths in `write`, `read` and `hide` are absolute, `~/…` for the home folder, else relative to the
+    Paths in `write`, `hold`, `read` and `hide` are absolute, `~/…` for the home folder, else relative to the
     workspace (such a name that begins with a tilde is written `./~…`). They are lexically clean: no `..`, no
     doubled or closing slash. Symbolic links are not followed here; who mounts looks at what they lead to.
     """
@@ -48,6 +56,8 @@ class Policy(NamedTuple):
     """Absolute host paths given read-only where the host has them."""
     write: tuple[str, ...]
     """The real thing, beside the workspace."""
+    hold: tuple[str, ...]
+    """Copy-on-write: what is written stays in the session; `.` is the whole workspace."""
     read: tuple[str, ...]
     """Read-only."""
     hide: tuple[str, ...]
@@ -62,6 +72,8 @@ class Policy(NamedTuple):
     """Environment (name, value) pairs set by the policy, sorted by name."""
     terminal: tuple[str, ...]
     """Names in TERMINAL: escape sequences that reach the person's terminal."""
+    deliver: tuple[str, ...]
+    """Names in DELIVERIES: of what is held, what is delivered at the end without being asked for."""
     memory_bytes: int
     """Most memory of everything inside together, in bytes."""
     processes: int
@@ -84,10 +96,6 @@ class Policy(NamedTuple):
     """(verb, path) of all that the person gives, where a project's file takes part, else empty: what that
     file names is judged by it again, once links are followed; `.` is the workspace.
     """
-    hold: tuple[str, ...] = ()
-    """Copy-on-write: what is written stays in the session; `.` is the whole workspace."""
-    deliver: tuple[str, ...] = ()
-    """What is delivered at the end without being asked for: names in jail.plan.held.DELIVERIES."""
 
     @property
     def digest(self) -> str:

@@ -95,6 +95,22 @@ def test_what_needs_a_running_session_is_offered_no_other(state: str, command: s
     assert found == ([] if alone else ["last", ended, running.name])
 
 
+@pytest.mark.parametrize("command", ["run", "shell", "plan"])
+def test_what_can_be_resumed_is_what_has_ended_and_holds_something(state: str, command: str) -> None:
+    running, lock = write(state, end=False, keep_lock=True)
+    older, newer = write(state)[0], write(state)[0]
+    for folder in (running, older):
+        (folder / "held").mkdir()
+        (folder / "held" / "manifest").touch()
+    assert [value for _, value, _ in offered(group, command, "--resume", "")] == [older.name]
+    (newer / "held").mkdir()
+    (newer / "held" / "manifest").touch()
+    assert [value for _, value, _ in offered(group, command, "--resume", "")] == [
+        *("last", newer.name, older.name)
+    ]
+    os.close(lock)
+
+
 def test_sessions_that_cannot_be_listed_are_not_offered_and_nothing_is_said(
     state: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,13 +23,26 @@ LINES = [
     "--status-file /tmp/s -- sh -c 'exit 3'",
     "--env= -- true",
     "--gpu -- true",
+    "--hold -- true",
+    "--hold-path lib --hold-path=/srv/x --hold -- true",
+    "--resume last -- true",
     "--policy=--odd -- true",
     "--policy -- -- true",
     "-- --policy x",
     "-- -",
     "- true",
 ]
-HANDED_OVER = ["", "--help", "-h", "--nothing true", "--write", "--json -- true", "-x true", "--"]
+HANDED_OVER = [
+    "",
+    "--help",
+    "-h",
+    "--nothing true",
+    "--write",
+    "--json -- true",
+    "--hold=yes true",
+    "-x true",
+    "--",
+]
 
 
 def through_click(arguments: list[str]) -> Any:

@@ -16,7 +16,7 @@ from jail.policy.check import (
 )
 
 HOME = "/home/ada"
-GIVE = ("system", "write", "read")
+GIVE = ("system", "write", "hold", "read")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -27,7 +27,7 @@ def test_a_narrow_absolute_path_is_fine_everywhere(path: str, verb: str) -> None
     assert path_complaint(path, verb, HOME) is None
 
 
-@pytest.mark.parametrize("verb", ["write", "read", "hide"])
+@pytest.mark.parametrize("verb", ["write", "hold", "read", "hide"])
 @pytest.mark.parametrize("path", ["~/x", "build", "a/b/", "./a", "...", "..a", "a..b", "./~x", "ümlaut/文"])
 def test_paths_in_home_and_workspace_are_fine(path: str, verb: str) -> None:
     assert path_complaint(path, verb, HOME) is None
@@ -83,13 +83,14 @@ def test_system_takes_absolute_paths_only(path: str) -> None:
 
 @pytest.mark.parametrize("verb", ["write", "read", "hide"])
 @pytest.mark.parametrize("path", [".", "./", ".//."])
-def test_the_workspace_itself_is_no_entry(path: str, verb: str) -> None:
+def test_the_workspace_itself_is_no_entry_but_of_hold(path: str, verb: str) -> None:
     complaint = path_complaint(path, verb, HOME)
     assert complaint is not None
     assert "workspace" in complaint[0]
+    assert path_complaint(path, "hold", HOME) is None
 
 
-@pytest.mark.parametrize("verb", ["write", "read", "hide"])
+@pytest.mark.parametrize("verb", ["write", "hold", "read", "hide"])
 @pytest.mark.parametrize("path", ["~", "~/", "~/.", HOME, f"{HOME}//", "/home", "/home/"])
 def test_neither_home_nor_what_holds_it(path: str, verb: str) -> None:
     complaint = path_complaint(path, verb, HOME)
@@ -118,6 +119,7 @@ def test_shared_places_are_not_given_whole(path: str, verb: str) -> None:
 def test_sys_is_never_writable() -> None:
     assert path_complaint("/sys/devices", "read", HOME) is None
     assert path_complaint("/sys/devices", "write", HOME) is not None
+    assert path_complaint("/sys/devices", "hold", HOME) is not None
     assert path_complaint("/system", "write", HOME) is None
 
 
@@ -161,6 +163,8 @@ def test_clean(text: str, path: str) -> None:
         ("./a", "./a"),
         ("./~", "./~"),
         ("./~/a", "./~/a"),
+        (".", "."),
+        (".//./", "."),
     ],
 )
 def test_resolved(text: str, path: str) -> None:
@@ -204,7 +208,21 @@ NESTED = {
     ("write", "write"): False,
     ("system", "write"): False,
     ("system", "read"): False,
+    ("hide", "hold"): True,
+    ("hold", "hide"): False,
+    ("hold", "hold"): False,
+    ("hold", "write"): False,
+    ("write", "hold"): False,
+    ("hold", "read"): False,
+    ("read", "hold"): False,
+    ("system", "hold"): False,
 }
+
+
+def test_everything_may_stand_in_a_workspace_that_is_held() -> None:
+    assert judged(("hold", "."), ("write", "a"), ("read", "b"), ("hide", "c"), ("hold", "d")) == []
+    [(label, _)] = judged(("hold", "."), ("hold", "./"))
+    assert label == "hold:1"
 
 
 @pytest.mark.parametrize("paths", [("/a", "/a/b"), ("~/a", f"{HOME}/a/b/c"), ("a", "a/b"), ("./~", "./~/b")])

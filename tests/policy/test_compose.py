@@ -38,6 +38,7 @@ name = "mine"
 [files]
 system = ["/srv/compilers"]
 write = ["~/out"]
+hold = [".", "~/lib"]
 read = ["~/data", "docs"]
 hide = [".env"]
 [toolchains]
@@ -49,6 +50,8 @@ PIP_RETRIES = "3"
 DEBUG = "1"
 [terminal]
 allow = ["title"]
+[hold]
+deliver = ["git-config"]
 [limits]
 timeout = "2h"
 [accept]
@@ -58,6 +61,7 @@ system = ["/opt"]
 toolchains = ["java"]
 environment = ["CI", "npm_config_fetch_retries"]
 losses = ["landlock"]
+deliver = ["commands"]
 """
 
 
@@ -67,6 +71,7 @@ def test_lists_are_joined_single_values_replaced_and_without_takes_away() -> Non
         name="mine",
         system=(*(path for path in base.system if path != "/opt"), "/srv/compilers"),
         write=("~/out",),
+        hold=(".", "~/lib"),
         read=("~/data", "docs"),
         hide=(".env",),
         toolchains=("python", "node", "rust", "go", "ruby", "cc"),
@@ -74,6 +79,7 @@ def test_lists_are_joined_single_values_replaced_and_without_takes_away() -> Non
         pass_names=(*(name for name in base.pass_names if name != "CI"), "EDITOR_COLORS"),
         set_values=(("DEBUG", "1"), ("PIP_RETRIES", "3")),
         terminal=("title",),
+        deliver=("git-config",),
         timeout=7200.0,
         accept=("limits-memory", "landlock-rights", "cgroup-namespace"),
         sources=mine.sources,
@@ -106,6 +112,10 @@ def test_each_value_says_where_it_comes_from() -> None:
         ('read = ["~/out"]', 'write = ["~/out"]', ("write", "read"), (("~/out",), ())),
         ('write = ["~/out", "~/out/a"]', 'hide = ["~/out"]', ("write", "hide"), ((), ("~/out",))),
         ('hide = ["~/out"]', 'write = ["~/out"]', ("write", "hide"), (("~/out",), ())),
+        ('write = ["~/out"]', 'hold = ["~/out"]', ("write", "hold"), ((), ("~/out",))),
+        ('hold = ["~/out"]', 'write = ["~/out/"]', ("write", "hold"), (("~/out",), ())),
+        ('hold = ["~/out", "~/out/a"]', 'hide = ["~/out"]', ("hold", "hide"), ((), ("~/out",))),
+        ('hold = ["."]', 'hold = ["./"]', ("hold",), ((".",),)),
         ('read = ["/opt"]', 'read = ["/opt"]', ("read",), (("/opt",),)),
         ('system = ["/opt"]', 'read = ["/opt"]', ("system", "read"), (("/opt",), ())),
     ],
@@ -148,6 +158,8 @@ def test_a_name_is_passed_or_set_by_who_says_it_last() -> None:
         ('[without]\nenvironment = ["LC_*"]\n', "without.environment[0]"),
         ('base = "offline"\n[without]\ntoolchains = ["java"]\n', "without.toolchains[0]"),
         ('[without]\nterminal = ["title"]\n', "without.terminal[0]"),
+        ('[without]\nhold = ["."]\n', "without.hold[0]"),
+        ('[without]\ndeliver = ["git-config"]\n', "without.deliver[0]"),
         ('[without]\nwrite = ["~/out"]\n[files]\nwrite = ["~/out"]\n', "without.write[0]"),
     ],
 )
@@ -156,12 +168,11 @@ def test_what_is_not_there_cannot_be_taken_away(user: str, key: str) -> None:
     assert list(refused(user=user)) == [key]
 
 
-@pytest.mark.parametrize("key", ["pass", "write", "hide", "losses", "allow", "use"])
+@pytest.mark.parametrize("key", ["pass", "write", "hold", "hide", "losses", "allow", "use", "deliver"])
 def test_agent_case_1_an_empty_list_is_refused_where_it_would_change_nothing(key: str) -> None:
     """Who writes it means `none`; read as `no addition`, it would leave all that the level gives."""
-    table = {"pass": "environment", "losses": "accept", "allow": "terminal", "use": "toolchains"}.get(
-        key, "files"
-    )
+    of_others = {"pass": "environment", "losses": "accept", "allow": "terminal", "use": "toolchains"}
+    table = {**of_others, "deliver": "hold"}.get(key, "files")
     assert list(refused(user=f"[{table}]\n{key} = []\n")) == [f"{table}.{key}"]
     own = made(own=f'name = "x"\n[{table}]\n{key} = []\n').policy
     assert own[:-2] == made(own='name = "x"').policy[:-2], "alone over nothing it is what it says"
@@ -227,6 +238,7 @@ def test_nothing_of_a_level_reaches_a_policy_on_nothing() -> None:
             **made(own='name = "x"').policy._asdict(),
             "accept": (),
             "terminal": (),
+            "deliver": (),
             "toolchains": (),
             "gpu": False,
         }

@@ -25,6 +25,8 @@ def test_what_takes_away_takes_from_lists_that_there_are() -> None:
     [
         ("write", "~/out/", "/home/ada/out"),
         ("hide", "x", "./x"),
+        ("hold", "./", "."),
+        ("deliver", "commands", "commands"),
         ("set_values", ("A", "1"), "A"),
         ("accept", "landlock", "landlock"),
     ],

@@ -23,6 +23,7 @@ BASE = made(
     [files]
     system = ["/usr"]
     write = ["~/out", "build"]
+    hold = ["lib", "~/held"]
     read = ["/srv/data"]
     hide = ["/srv/data/private"]
     [environment]
@@ -48,7 +49,12 @@ def test_no_flags_change_nothing() -> None:
     assert given_flags() == BASE
 
 
-@pytest.mark.parametrize("verb", ["write", "read", "hide"])
+FLAGS = {"write": "write", "hold_path": "hold", "read": "read", "hide": "hide"}
+"""Option → the list of paths that it adds to."""
+each_flag = pytest.mark.parametrize("flag", FLAGS)
+
+
+@each_flag
 @pytest.mark.parametrize(
     ("text", "path"),
     [
@@ -63,9 +69,31 @@ def test_no_flags_change_nothing() -> None:
         ("\udcff", f"{CWD}/\udcff"),
     ],
 )
-def test_paths_become_absolute_and_follow_the_policys(verb: str, text: str, path: str) -> None:
-    policy = given_flags(**{verb: [text]})
+def test_paths_become_absolute_and_follow_the_policys(flag: str, text: str, path: str) -> None:
+    policy, verb = given_flags(**{flag: [text]}), FLAGS[flag]
     assert policy == BASE._replace(**{verb: (*getattr(BASE, verb), path)})
+
+
+@pytest.mark.parametrize("workspace", ["", CWD])
+def test_hold_is_the_whole_workspace_wherever_that_is(workspace: str) -> None:
+    found = given_flags(hold=True, workspace=workspace)
+    assert found == BASE._replace(hold=(*BASE.hold, "."))
+    again = {"home": HOME, "cwd": CWD, "workspace": workspace}
+    assert with_flags(found, hold=True, **again) == found  # type: ignore[arg-type]  # the values are texts
+    assert given_flags(hold=False, workspace=workspace) == BASE
+
+
+def test_the_workspace_is_held_once_by_whatever_name() -> None:
+    found = given_flags(hold=True, hold_path=[".", "~/work"], workspace=CWD)
+    assert found.hold == (*BASE.hold, ".")
+    named = BASE._replace(hold=(CWD,))
+    assert with_flags(named, hold=True, home=HOME, cwd="/", workspace=CWD) == named
+
+
+def test_what_lies_in_a_workspace_that_is_held_may_be_written_or_read() -> None:
+    found = given_flags(hold=True, write=["out"], read=["docs"], hold_path=["lib"], workspace=CWD)
+    assert found.hold == (*BASE.hold, ".")
+    assert (found.write[-1], found.read[-1]) == (f"{CWD}/out", f"{CWD}/docs")
 
 
 def test_the_policy_given_is_not_changed() -> None:
@@ -74,21 +102,21 @@ def test_the_policy_given_is_not_changed() -> None:
     assert BASE.digest == before
 
 
-@pytest.mark.parametrize("verb", ["write", "read", "hide"])
+@each_flag
 @pytest.mark.parametrize(
     "text",
     ["", "/", "..", "../x", "/a/../b", "~", HOME, "/home", "a\nb", "*.pem", "$HOME", "/proc/1", " x", "~bob"],
 )
-def test_paths_are_checked_as_in_a_file_and_the_flag_is_named(verb: str, text: str) -> None:
-    [(key, message)] = faults(**{verb: [text]})
-    assert key == f"--{verb} {text}"
+def test_paths_are_checked_as_in_a_file_and_the_flag_is_named(flag: str, text: str) -> None:
+    [(key, message)] = faults(**{flag: [text]})
+    assert key == f"--{flag.replace('_', '-')} {text}"
     assert message
 
 
-@pytest.mark.parametrize("verb", ["write", "read", "hide"])
-def test_the_current_folder_is_judged_as_the_path_that_it_is(verb: str) -> None:
-    [(key, message)] = faults(**{verb: ["."], "cwd": HOME})
-    assert key == f"--{verb} ."
+@each_flag
+def test_the_current_folder_is_judged_as_the_path_that_it_is(flag: str) -> None:
+    [(key, message)] = faults(**{flag: ["."], "cwd": HOME})
+    assert key == f"--{flag.replace('_', '-')} ."
     assert "home folder" in message
 
 
@@ -102,6 +130,12 @@ def test_the_current_folder_is_judged_as_the_path_that_it_is(verb: str) -> None:
         ({"hide": ["/srv"]}, "--hide /srv", "`read` of the policy `base`"),
         ({"write": ["/usr"]}, "--write /usr", "`system` of the policy `base`"),
         ({"write": ["x"], "read": [f"{CWD}/x"]}, f"--read {CWD}/x", "--write x"),
+        ({"write": ["~/held"]}, "--write ~/held", "`hold` of the policy `base`"),
+        ({"hold_path": ["~/out"]}, "--hold-path ~/out", "`write` of the policy `base`"),
+        ({"hold_path": ["/usr"]}, "--hold-path /usr", "`system` of the policy `base`"),
+        ({"hold_path": ["/srv/data/private/x"]}, "--hold-path /srv/data/private/x", "`hide` of the policy"),
+        ({"write": ["x"], "hold_path": ["x"]}, "--hold-path x", "--write x"),
+        ({"write": ["."], "hold": True, "workspace": CWD}, "--write .", "--hold"),
     ],
 )
 def test_contradictions_name_the_flag_and_what_it_contradicts(
@@ -137,6 +171,9 @@ def test_the_command_line_has_the_last_word_after_a_project() -> None:
         ({"hide": ["/srv/data/x"]}, "hide", "/srv/data/x"),
         ({"write": ["/srv"]}, "write", "/srv"),
         ({"read": ["~/out/x"]}, "read", f"{HOME}/out/x"),
+        ({"hold_path": ["~/out/x"]}, "hold", f"{HOME}/out/x"),
+        ({"hold_path": ["/srv/data/x"]}, "hold", "/srv/data/x"),
+        ({"write": ["~/held/x"]}, "write", f"{HOME}/held/x"),
     ],
 )
 def test_the_most_specific_path_wins(flags: dict[str, list[str]], field: str, path: str) -> None:
@@ -149,6 +186,7 @@ def test_the_most_specific_path_wins(flags: dict[str, list[str]], field: str, pa
         {"write": ["~/out", "/home/ada/out/"]},
         {"read": ["/srv/data", "/usr"]},
         {"hide": ["/srv/data/private"]},
+        {"hold_path": ["~/held"]},
     ],
 )
 def test_repeating_the_policy_changes_nothing(flags: dict[str, list[str]]) -> None:
@@ -243,14 +281,14 @@ def judged(**flags: Any) -> Policy | None:
 TEXTS = st.lists(st.text(max_size=12), max_size=4)
 
 
-@given(write=TEXTS, read=TEXTS, hide=TEXTS, env=TEXTS, timeout=st.none() | st.text(max_size=6))
+@given(paths=st.tuples(*[TEXTS] * 4), env=TEXTS, timeout=st.none() | st.text(max_size=6))
 def test_any_command_line_is_a_policy_or_faults(
-    write: list[str], read: list[str], hide: list[str], env: list[str], timeout: str | None
+    paths: tuple[list[str], ...], env: list[str], timeout: str | None
 ) -> None:
-    policy = judged(write=write, read=read, hide=hide, env=env, timeout=timeout)
+    policy = judged(**dict(zip(FLAGS, paths, strict=True)), env=env, timeout=timeout)
     if policy is None:
         return
-    new = {*policy.write, *policy.read, *policy.hide} - {*BASE.write, *BASE.read, *BASE.hide}
+    new = {path for verb in FLAGS.values() for path in {*getattr(policy, verb)} - {*getattr(BASE, verb)}}
     assert all(path.startswith("/") and ".." not in path.split("/") for path in new)
 
 

@@ -10,7 +10,7 @@ import pytest
 from jail.policy.load import load
 from jail.policy.paths import beneath
 from jail.policy.sources import shipped_folder
-from jail.policy.value import LOSSES, TOOLCHAINS, Policy
+from jail.policy.value import GIT_CONFIG, LOSSES, TOOLCHAINS, Policy
 from support.composed import LEVELS, PARTS, SHIPPED, made
 from support.installed import CHECKOUT
 
@@ -46,7 +46,7 @@ NEEDED = """
 
 
 POLICIES = {name: load(name, None, "/home/ada") for name in LEVELS}
-LISTS = ("system", "write", "read", "toolchains", "terminal", "accept")
+LISTS = ("system", "write", "hold", "read", "toolchains", "terminal", "deliver", "accept")
 LIMITS = ("memory_bytes", "processes", "open_files", "tmp_bytes", "held_bytes", "output_bytes")
 
 every_level = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
@@ -58,7 +58,8 @@ def test_these_are_the_levels() -> None:
 
 @every_level
 def test_nothing_of_the_person_is_given(policy: Policy) -> None:
-    assert (policy.write, policy.read, policy.hide, policy.gpu) == ((), (), (), False)
+    lists = (policy.write, policy.hold, policy.read, policy.hide)
+    assert (*lists, policy.gpu) == ((), (), (), (), False)
     assert policy.set_values == (("PIP_RETRIES", "0"), ("npm_config_fetch_retries", "0"))
 
 
@@ -124,6 +125,7 @@ def test_overnight_is_as_narrow_as_it_was() -> None:
     assert len(found.pass_names) == 26
     assert found.toolchains == tuple(TOOLCHAINS)
     assert found.terminal == ()
+    assert found.deliver == ("commands",)
     assert (found.processes, found.open_files, found.memory_bytes) == (4096, 65536, 16 << 30)
     assert (found.tmp_bytes, found.held_bytes, found.output_bytes) == (2 << 30, 4 << 30, 4 << 30)
     assert found.timeout == 12 * 3600.0
@@ -151,6 +153,22 @@ def test_a_build_server_has_no_terminal_and_little_time() -> None:
     assert found.timeout == 3600.0
     assert not {"TERM", "COLORTERM", "COLUMNS", "LINES", "TERM_PROGRAM"} & set(found.pass_names)
     assert found.accept == ("limits-memory", "landlock-rights"), "a kernel without Landlock is refused"
+
+
+def test_a_build_server_has_nothing_delivered_that_its_later_steps_would_run() -> None:
+    assert {name for name, policy in POLICIES.items() if policy.deliver} == set(LEVELS) - {"ci"}
+    assert POLICIES["ci"].deliver == ()
+
+
+@every_level
+def test_the_keys_of_a_git_config_wait_for_a_person(policy: Policy) -> None:
+    assert GIT_CONFIG not in policy.deliver
+
+
+@every_level
+def test_a_tree_that_cannot_be_held_refuses_the_run(policy: Policy) -> None:
+    assert "hold" in LOSSES
+    assert "hold" not in policy.accept
 
 
 def test_offline_looks_for_nothing_of_the_person_and_shares_no_cache() -> None:
@@ -209,4 +227,4 @@ def test_what_is_said_to_be_as_in_overnight_is(level: str) -> None:
 
 @every_level
 def test_each_accepted_loss_is_one_that_there_is(policy: Policy) -> None:
-    assert set(policy.accept) < set(LOSSES) or policy.name == "interactive"
+    assert set(policy.accept) < set(LOSSES)

@@ -529,12 +529,12 @@ ODD_BODIES: dict[str, Callable[[bytes], bytes]] = {
     "a number for the name": with_fields(lambda fields: (1, *fields[1:])),
     "a list for a tuple": with_fields(lambda fields: (*fields[:3], ["/"], *fields[4:])),
     "a number in a tuple": with_fields(lambda fields: (*fields[:3], (1,), *fields[4:])),
-    "half a pair": with_fields(lambda fields: (*fields[:9], (("A",),), *fields[10:])),
-    "true for a number": with_fields(lambda fields: (*fields[:12], True, *fields[13:])),
-    "a number for true": with_fields(lambda fields: (*fields[:7], 1, *fields[8:])),
-    "a whole number for seconds": with_fields(lambda fields: (*fields[:17], 1, *fields[18:])),
-    "half a source": with_fields(lambda fields: (*fields[:19], (("file",),))),
-    "a text for the losses": with_fields(lambda fields: (*fields[:18], "landlock", *fields[19:])),
+    "half a pair": with_fields(lambda fields: (*fields[:10], (("A",),), *fields[11:])),
+    "true for a number": with_fields(lambda fields: (*fields[:14], True, *fields[15:])),
+    "a number for true": with_fields(lambda fields: (*fields[:8], 1, *fields[9:])),
+    "a whole number for seconds": with_fields(lambda fields: (*fields[:19], 1, *fields[20:])),
+    "half a source": with_fields(lambda fields: (*fields[:21], (("file",),), *fields[22:])),
+    "a text for the losses": with_fields(lambda fields: (*fields[:20], "landlock", *fields[21:])),
 }
 
 

@@ -12,7 +12,7 @@ from jail.policy.check import PolicyFaults, resolved
 from jail.policy.narrow import RULES
 from jail.policy.paths import beneath
 from jail.policy.shape import Path, shown
-from jail.policy.value import Policy
+from jail.policy.value import DELIVERIES, Policy
 from support.composed import HOME, LEAVES, LEVELS, PROJECT_FILE, WORKSPACE, made, refused
 
 MINE = """
@@ -20,7 +20,8 @@ name = "mine"
 parts = ["system"]
 [files]
 write = ["~/out", "~/spare", "~/data/scratch"]
-read = ["~/data", "docs", "~/out/kept", "/home/ada/src/engine/vendor"]
+hold = ["~/held", "~/out/draft", "lib"]
+read = ["~/data", "docs", "~/out/kept", "/home/ada/src/engine/vendor", "~/held/kept"]
 hide = [".env", "~/data/private"]
 [toolchains]
 use = ["python", "rust"]
@@ -30,6 +31,8 @@ pass = ["LANG", "APP_*"]
 QUIET = "1"
 [terminal]
 allow = ["title"]
+[hold]
+deliver = ["commands", "git-config"]
 [limits]
 memory = "4 GiB"
 processes = 500
@@ -76,6 +79,25 @@ WIDER: dict[Path, tuple[str, ...]] = {
         'write = ["src"]',
         'write = [".env"]',
         'write = ["/home/ada/src"]',
+        'write = ["~/held"]',
+        'write = ["~/held/x"]',
+        'write = ["~/out/draft"]',
+        'write = ["~/out/draft/x"]',
+        'write = ["lib"]',
+        'write = ["/home/ada/src/engine"]',
+    ),
+    ("files", "hold"): (
+        'hold = ["~/neither"]',
+        'hold = ["~/data"]',
+        'hold = ["~/data/x"]',
+        'hold = ["docs"]',
+        'hold = ["~/held/kept"]',
+        'hold = ["~/out/kept/x"]',
+        'hold = [".env"]',
+        'hold = ["/opt"]',
+        'hold = ["/etc/shadow"]',
+        'hold = ["/home/ada/src"]',
+        "hold = []",
     ),
     ("files", "read"): (
         'read = ["~/elsewhere"]',
@@ -102,15 +124,18 @@ WIDER: dict[Path, tuple[str, ...]] = {
     ("limits", "timeout"): ('timeout = "0"', 'timeout = "3h"', 'timeout = "7201s"'),
     ("accept", "losses"): ('losses = ["landlock"]', 'losses = ["limits-memory", "cgroup-namespace"]'),
     ("without", "system"): ('system = ["/opt"]', "system = []"),
+    ("without", "hold"): ('hold = ["~/out/draft"]', 'hold = ["lib"]', "hold = []"),
     ("without", "read"): ('read = ["docs"]', 'read = ["~/out/kept"]'),
     ("without", "hide"): ('hide = [".env"]',),
     ("without", "environment"): ('environment = ["QUIET"]', 'environment = ["APP_MODE"]'),
 }
 NEVER_MORE: set[Path] = {
     ("description",),
+    ("hold", "deliver"),
     ("without", "write"),
     ("without", "toolchains"),
     ("without", "terminal"),
+    ("without", "deliver"),
     ("without", "losses"),
 }
 """Keys that cannot ask for more, whatever they say."""
@@ -137,9 +162,18 @@ def test_a_project_that_asks_for_more_is_refused_at_that_key(path: Path, line: s
     assert "; now: " in message
 
 
+def test_a_project_has_nothing_delivered_that_the_person_does_not() -> None:
+    project = '[hold]\ndeliver = ["commands", "git-config"]\n'
+    assert refused(level="ci", project=project) == {
+        f"hold.deliver[{place}]": f"a project may not add `{name}`; now: nothing"
+        for place, name in enumerate(DELIVERIES)
+    }
+
+
 def test_all_that_it_asks_for_is_told_at_once_in_the_order_of_the_file() -> None:
     lines = ['name = "wide"', 'base = "interactive"', 'parts = ["screen"]', ""]
-    for table in ("limits", "files", "accept", "environment", "terminal", "toolchains", "without"):
+    tables = "limits files accept environment terminal toolchains without"
+    for table in tables.split():
         lines += [f"[{table}]", *(cases[0] for path, cases in WIDER.items() if path[:-1] == (table,))]
     with pytest.raises(PolicyFaults) as error:
         narrowed("\n".join(lines))
@@ -189,13 +223,38 @@ NARROWER: list[tuple[str, dict[str, object]]] = [
     ('[files]\nread = ["~/spare/x"]', {"read": (*BEFORE.read, "~/spare/x")}),
     ('[files]\nread = ["src", "docs", "docs/x", "~/data/x"]', {"read": (*BEFORE.read, "src")}),
     ('[files]\nread = ["/home/ada/src/engine/src"]', {"read": (*BEFORE.read, "/home/ada/src/engine/src")}),
+    ('[files]\nhold = ["src"]', {"hold": (*BEFORE.hold, "src")}),
+    ('[files]\nhold = ["./"]', {"hold": (*BEFORE.hold, ".")}),
+    ('[files]\nhold = ["~/held", "~/held/x", "lib/x", "~/out/draft"]', {}),
+    (
+        '[files]\nhold = ["~/out"]',
+        {"write": ("~/spare", "~/data/scratch"), "hold": (*BEFORE.hold, "~/out")},
+    ),
+    ('[files]\nhold = ["~/spare"]\nwrite = []', {"write": (), "hold": (*BEFORE.hold, "~/spare")}),
+    ('[files]\nread = ["lib"]', {"hold": ("~/held", "~/out/draft"), "read": (*BEFORE.read, "lib")}),
+    (
+        '[files]\nread = ["~/out", "~/held/x"]',
+        {
+            "write": ("~/spare", "~/data/scratch"),
+            "hold": ("~/held", "lib"),
+            "read": (*BEFORE.read, "~/out", "~/held/x"),
+        },
+    ),
+    (
+        '[files]\nhide = ["~/held"]',
+        {"hold": ("~/out/draft", "lib"), "read": BEFORE.read[:-1], "hide": (*BEFORE.hide, "~/held")},
+    ),
+    ('[hold]\ndeliver = ["commands"]', {"deliver": ("commands",)}),
+    ("[hold]\ndeliver = []", {"deliver": ()}),
+    ('[without]\ndeliver = ["git-config"]', {"deliver": ("commands",)}),
     ('[files]\nhide = ["secrets", ".env"]', {"hide": (*BEFORE.hide, "secrets")}),
     (
         '[files]\nhide = ["/opt", "~/out", "vendor"]',
         {
             "system": tuple(path for path in BEFORE.system if path != "/opt"),
             "write": ("~/spare", "~/data/scratch"),
-            "read": ("~/data", "docs"),
+            "hold": ("~/held", "lib"),
+            "read": ("~/data", "docs", "~/held/kept"),
             "hide": (*BEFORE.hide, "/opt", "~/out", "vendor"),
         },
     ),
@@ -229,6 +288,39 @@ def test_taking_away_a_read_only_folder_would_open_what_lies_in_a_writable_one()
         assert set(BEFORE.read) <= set(narrowed(project).read)
 
 
+HELD = (
+    'name = "held"\nparts = ["system"]\n[files]\nhold = ["."]\nwrite = ["build", "~/out"]\nread = ["docs"]\n'
+)
+"""A policy whose workspace is held, but for one folder."""
+
+
+@pytest.mark.parametrize(
+    ("project", "expected"),
+    [
+        ('[files]\nhold = ["build"]', {"write": ("~/out",), "hold": (".", "build")}),
+        ('[files]\nhold = ["."]', {"write": ("~/out",)}),
+        ("[files]\nwrite = []", {"write": ()}),
+        ('[files]\nread = ["src"]', {"read": ("docs", "src")}),
+        ('[without]\nwrite = ["build"]', {"write": ("~/out",)}),
+    ],
+)
+def test_a_workspace_that_is_held_stays_so(project: str, expected: dict[str, object]) -> None:
+    assert changes(narrowed(project, HELD), made(own=HELD).policy) == expected
+
+
+@pytest.mark.parametrize(
+    ("project", "said"),
+    [
+        ('[files]\nwrite = ["src"]', "the workspace is held, but for what is named"),
+        ('[files]\nhold = ["docs"]', "it is read-only"),
+        ('[without]\nhold = ["."]', "a project may not take this away"),
+    ],
+)
+def test_a_project_does_not_turn_what_is_held_into_what_is_written(project: str, said: str) -> None:
+    [message] = refused(own=HELD, project=project).values()
+    assert said in message
+
+
 def test_every_limit_of_a_level_without_an_end_can_be_given_one() -> None:
     found = made("interactive", project='[limits]\ntimeout = "30d"\n').policy
     assert found.timeout == 30 * 86400.0
@@ -258,7 +350,7 @@ def test_twice_as_many_entries_cost_twice_as_much(monkeypatch: pytest.MonkeyPatc
         made(own=MINE, project=f"[files]\n{verb} = {[f'x{number}' for number in range(count)]}")
         return len(asked)
 
-    for verb in ("hide", "read"):
+    for verb in ("hide", "read", "hold"):
         assert cost(verb, 400) <= 2 * cost(verb, 200), verb
 
 
@@ -358,6 +450,7 @@ PATHS = st.sampled_from(
             f"{WORKSPACE}/vendor",
             f"{WORKSPACE}/docs",
         ),
+        *("~/held", "~/held/kept", "~/held/x", "~/out/draft", "~/out/draft/x", "lib", "lib/x"),
         *("/home/ada/src", "~/src", "/etc/ssl/certs", "~/data/scratch", "~/data/scratch/x"),
     ]
 )
@@ -372,7 +465,7 @@ TABLES: st.SearchStrategy[dict[str, dict[str, Any]]] = st.fixed_dictionaries(
     {},
     optional={
         "files": st.fixed_dictionaries(
-            {}, optional={verb: some(PATHS) for verb in ("write", "read", "hide")}
+            {}, optional={verb: some(PATHS) for verb in ("write", "hold", "read", "hide")}
         ),
         "toolchains": st.fixed_dictionaries(
             {}, optional={"use": some(st.sampled_from(["python", "rust", "go"])), "gpu": st.booleans()}
@@ -390,6 +483,7 @@ TABLES: st.SearchStrategy[dict[str, dict[str, Any]]] = st.fixed_dictionaries(
                 "timeout": st.sampled_from(["0", "1h", "2h", "3h"]),
             },
         ),
+        "hold": st.fixed_dictionaries({}, optional={"deliver": some(st.sampled_from(list(DELIVERIES)))}),
         "accept": st.fixed_dictionaries(
             {}, optional={"losses": some(st.sampled_from(["limits-memory", "landlock-rights", "landlock"]))}
         ),
@@ -403,7 +497,7 @@ TABLES: st.SearchStrategy[dict[str, dict[str, Any]]] = st.fixed_dictionaries(
         ),
     },
 )
-RANK = {"hide": 0, "system": 1, "read": 1, "write": 2}
+RANK = {"hide": 0, "system": 1, "read": 1, "hold": 2, "write": 3}
 
 
 def rank(policy: Policy, path: str) -> int:
@@ -411,12 +505,12 @@ def rank(policy: Policy, path: str) -> int:
 
     def absolute(text: str) -> str:
         found = resolved(text, HOME)
-        return found if found.startswith("/") else f"{WORKSPACE}/{found[2:]}"
+        return found if found.startswith("/") else f"{WORKSPACE}/{found[2:]}".rstrip("/")
 
     given = [(absolute(text), RANK[verb]) for verb in RANK for text in getattr(policy, verb)]
-    nearest = max(((len(place), value) for place, value in given if beneath(path, place)), default=(0, 0))
-    inside = (len(WORKSPACE), 2) if beneath(path, WORKSPACE) else (0, 0)
-    return max(nearest, inside)[1]
+    given += [(WORKSPACE, RANK["write"])]
+    above = [(len(place), -value) for place, value in given if beneath(path, place)]
+    return -max(above, default=(0, 0))[1]
 
 
 def passes(policy: Policy, name: str) -> bool:
@@ -433,6 +527,11 @@ EVERYWHERE = [
         for path in ("docs", "docs/x", "src", "src/x", ".env", "vendor", "vendor/x", "new")
     ),
     *(f"{HOME}/data/private", f"{HOME}/data/private/x", f"{HOME}/src", f"{HOME}/.ssh", f"{HOME}/src/other"),
+    *(
+        f"{HOME}/{path}"
+        for path in ("held", "held/x", "held/kept", "held/kept/x", "out/draft", "out/draft/x")
+    ),
+    *(f"{WORKSPACE}{path}" for path in ("", "/lib", "/lib/x")),
     *(f"{HOME}/data/scratch", f"{HOME}/data/scratch/x", f"{HOME}/data/x"),
     *("/opt", "/opt/x", "/usr/lib", "/usr/lib/x", "/srv", "/etc/ssl/certs", "/etc/shadow"),
 ]
@@ -451,7 +550,7 @@ def test_whatever_a_project_says_it_gives_no_more_or_is_refused(tables: dict[str
     assert [path for path in EVERYWHERE if rank(found, path) > rank(BEFORE, path)] == []
     for name in ("LANG", "TERM", "APP_MODE", "APP_X", "HOME", "TOKEN"):
         assert passes(found, name) <= passes(BEFORE, name)
-    for field in ("toolchains", "terminal", "accept", "set_values"):
+    for field in ("toolchains", "terminal", "deliver", "accept", "set_values"):
         assert set(getattr(found, field)) <= set(getattr(BEFORE, field))
     for field in ("memory_bytes", "processes", "open_files", "tmp_bytes", "held_bytes", "output_bytes"):
         assert getattr(found, field) <= getattr(BEFORE, field)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from jail.errors import EXIT_USAGE, JailError, printable, report
 from jail.kernel.digest import sha256_hex
 from jail.policy import limits
-from jail.policy.check import PolicyFaults, resolved
+from jail.policy.check import VERBS, PolicyFaults, resolved
 from jail.policy.compose import compose
 from jail.policy.parse import LEVEL, OWN, PART, PROJECT, USER, Shipped, parse
 from jail.policy.paths import beneath
 from jail.policy.sources import Given, Text
-from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
+from jail.policy.value import DELIVERIES, LOSSES, TERMINAL, TOOLCHAINS, Policy
 from support.installed import CHECKOUT
 
 HOME = "/home/ada"
@@ -52,6 +52,7 @@ def test_a_name_alone_gives_nothing_and_the_strict_limits() -> None:
         description="",
         system=(),
         write=(),
+        hold=(),
         read=(),
         hide=(),
         toolchains=(),
@@ -59,6 +60,7 @@ def test_a_name_alone_gives_nothing_and_the_strict_limits() -> None:
         pass_names=(),
         set_values=(),
         terminal=(),
+        deliver=(),
         memory_bytes=2 << 30,
         processes=1024,
         open_files=4096,
@@ -72,7 +74,7 @@ def test_a_name_alone_gives_nothing_and_the_strict_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["files", "toolchains", "environment", "environment.set", "terminal", "limits", "accept"]
+    "table", "files toolchains environment environment.set terminal hold limits accept".split()
 )
 def test_an_empty_table_is_an_absent_one(table: str) -> None:
     assert policy(f'name = "x"\n[{table}]')._replace(sources=()) == policy('name = "x"')._replace(sources=())
@@ -85,6 +87,7 @@ def test_every_key_is_read() -> None:
     [files]
     system = ["/usr/"]
     write = ["~/w", "./w//x/"]
+    hold = ["./", "lib/"]
     read = ["/r"]
     hide = ["h", "./~"]
     [toolchains]
@@ -97,6 +100,8 @@ def test_every_key_is_read() -> None:
     A = ""
     [terminal]
     allow = ["clipboard"]
+    [hold]
+    deliver = ["commands", "git-config"]
     [limits]
     memory = "64 MiB"
     processes = 20
@@ -109,8 +114,9 @@ def test_every_key_is_read() -> None:
     losses = ["landlock", "cgroup-namespace"]
     """
     assert policy(text)[:-2] == (
-        *("a-b_1", "Two\nlines.", ("/usr",), ("~/w", "w/x"), ("/r",), ("h", "./~")),
+        *("a-b_1", "Two\nlines.", ("/usr",), ("~/w", "w/x"), (".", "lib"), ("/r",), ("h", "./~")),
         *(("rust", "cc"), True, ("TERM", "LC_*"), (("A", ""), ("Z", "1")), ("clipboard",)),
+        ("commands", "git-config"),
         *(64 << 20, 20, 256, 1 << 20, 3 << 29, 64 << 10, 0.0, ("landlock", "cgroup-namespace")),
     )
 
@@ -186,6 +192,11 @@ ONE_FAULT = [
     ("[toolchains]\nuse = ['cc', 'cc']", "toolchains.use[1]", "already"),
     ("[toolchains]\ngpu = 1", "toolchains.gpu", "a whole number"),
     ("[terminal]\nallow = ['bell']", "terminal.allow[0]", "unknown name"),
+    ("[hold]\ndeliver = ['comands']", "hold.deliver[0]", "did you mean `commands`?"),
+    ("[hold]\ndeliver = ['commands', 'commands']", "hold.deliver[1]", "there already"),
+    ("[files]\nhold = ['.', './']", "files.hold[1]", "stands in files.hold[0] too"),
+    ("[files]\nhold = ['a']\nwrite = ['a']", "files.hold[0]", "contradicts"),
+    ("[files]\nhold = ['a/b']\nhide = ['a']", "files.hide[0]", "which stands in files.hold[0]"),
     ("[accept]\nlosses = ['landlok']", "accept.losses[0]", "did you mean `landlock`?"),
     ("[accept]\nlosses = ['*']", "accept.losses[0]", "unknown loss"),
     ("[accept]\nlosses = ['landlock', 'landlock']", "accept.losses[1]", "already"),
@@ -358,7 +369,7 @@ def test_without_a_home_nothing_is_parsed(home: str) -> None:
         policy('name = "x"', home)
 
 
-GIVING = ("system", "write", "read", "toolchains", "pass_names", "set_values", "terminal")
+GIVING = ("system", "write", "read", "toolchains", "pass_names", "set_values", "terminal", "deliver")
 LIMITS = ("memory_bytes", "processes", "open_files", "tmp_bytes", "held_bytes", "output_bytes")
 
 
@@ -368,7 +379,8 @@ def gives_no_more(less: Policy, more: Policy) -> bool:
     bounded = 0 < less.timeout <= more.timeout and all(
         getattr(less, field) <= getattr(more, field) for field in LIMITS
     )
-    return within and bounded and less.gpu <= more.gpu and set(less.hide) >= set(more.hide)
+    kept = less.hold == more.hold and set(less.hide) >= set(more.hide)
+    return within and bounded and less.gpu <= more.gpu and kept
 
 
 SHIPPED = {
@@ -454,7 +466,7 @@ def table(known: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
 DOCUMENTS = st.fixed_dictionaries(
     {"name": st.just("x")},
     optional={
-        "files": table({verb: st.lists(PATHS, max_size=4) for verb in ("system", "write", "read", "hide")}),
+        "files": table({verb: st.lists(PATHS, max_size=4) for verb in VERBS}),
         "environment": table(
             {
                 "pass": st.lists(NAMES, max_size=4),
@@ -466,6 +478,7 @@ DOCUMENTS = st.fixed_dictionaries(
             {"use": st.lists(st.sampled_from([*TOOLCHAINS, "x"]), max_size=3), "gpu": st.booleans()}
         ),
         "terminal": table({"allow": st.lists(st.sampled_from([*TERMINAL, "x"]), max_size=2)}),
+        "hold": table({"deliver": st.lists(st.sampled_from([*DELIVERIES, "x"]), max_size=2)}),
         "accept": table({"losses": st.lists(st.sampled_from([*LOSSES, "x"]), max_size=3)}),
     },
 )
@@ -489,12 +502,12 @@ def test_any_document_is_a_policy_within_its_bounds_or_faults(document: dict[str
     )
     if found is None:
         return
-    for path in (*found.write, *found.read):
+    for path in (*found.write, *found.hold, *found.read):
         assert not beneath(HOME, resolved(path, HOME))
         assert ".." not in path.split("/")
         assert not {"\0", "\n", "*"} & set(path)
     hidden = {resolved(path, HOME) for path in found.hide}
-    given_paths = {resolved(path, HOME) for path in (*found.system, *found.write, *found.read)}
+    given_paths = {resolved(path, HOME) for path in (*found.system, *found.write, *found.hold, *found.read)}
     assert not any(beneath(path, folder) for path in given_paths for folder in hidden)
     assert all(path.startswith("/") and path != "/" for path in found.system)
     assert "*" not in found.pass_names
@@ -502,6 +515,7 @@ def test_any_document_is_a_policy_within_its_bounds_or_faults(document: dict[str
     assert 16 <= found.processes <= 1 << 20
     assert 1 << 20 <= found.tmp_bytes <= 1 << 40
     assert set(found.accept) <= set(LOSSES)
+    assert set(found.deliver) <= set(DELIVERIES)
 
 
 @given(st.binary(max_size=60))

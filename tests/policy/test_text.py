@@ -18,6 +18,7 @@ FLAGGED = MADE.policy._replace(
     pass_names=(*MADE.policy.pass_names, "NEW"),
     timeout=60.0,
     hide=(*MADE.policy.hide, "/x"),
+    hold=(".", "/srv/lib"),
 )
 
 
@@ -39,6 +40,8 @@ def shown_lines(key: str) -> list[str]:
     ("key", "expected"),
     [
         ("files.write", ["/srv/out | flag --write"]),
+        ("files.hold", [". | flag --hold", "/srv/lib | flag --hold-path"]),
+        ("hold.deliver", ["nothing"]),
         ("files.read", ["~/data | your file, policy.toml"]),
         ("files.hide", [".env | project, .jail.toml", "/x | flag --hide"]),
         ("limits.timeout", ["1m | flag --timeout"]),
@@ -98,6 +101,8 @@ def test_what_nobody_wrote_is_built_in() -> None:
 
 TRIED = {
     "write": ("/w",),
+    "hold": True,
+    "hold_path": ("/c",),
     "read": ("/r",),
     "hide": ("/h",),
     "env": ("A", "B=1"),
@@ -108,7 +113,7 @@ TRIED = {
 
 
 def test_every_option_that_changes_a_policy_is_the_origin_of_what_it_changes() -> None:
-    of_others = {"policy", "workspace", "status_file", "json"}
+    of_others = {"policy", "workspace", "resume", "status_file", "json"}
     assert {option.name for option in OPTIONS} - of_others == set(CHANGES) == set(TRIED)
     for option, given in TRIED.items():
         policy = with_flags(MADE.policy, **{option: given}, home="/home/ada", cwd="/")  # type: ignore[arg-type]
@@ -118,7 +123,7 @@ def test_every_option_that_changes_a_policy_is_the_origin_of_what_it_changes() -
         origins = {
             item.origin.who for field in changed for item in draft[field] if item not in MADE.draft[field]
         }
-        assert origins == {f"flag --{option}"}
+        assert origins == {f"flag --{option.replace('_', '-')}"}
 
 
 def test_a_policy_without_a_description_has_its_label() -> None:
