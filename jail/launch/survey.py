@@ -44,6 +44,7 @@ class _Given(NamedTuple):
 
     system: tuple[Place, ...]
     write: tuple[Place, ...]
+    hold: tuple[Place, ...]
     read: tuple[Place, ...]
     hide: tuple[Place, ...]
     path: tuple[Place, ...]
@@ -106,8 +107,9 @@ def _given(policy: Policy, caller: Caller, own: places.Own, workspace: Place, co
     def places_of(verb: str, paths: tuple[str, ...]) -> tuple[Place, ...]:
         return tuple(_named(verb, text, policy, caller, written) for text in paths)
 
-    write, read, hide = (
+    write, hold, read, hide = (
         places_of("write", policy.write),
+        places_of("hold", policy.hold),
         places_of("read", policy.read),
         places_of("hide", policy.hide),
     )
@@ -117,16 +119,17 @@ def _given(policy: Policy, caller: Caller, own: places.Own, workspace: Place, co
     ask = searchpath.Ask(path, caller.environ, caller.home, written, trees, policy.toolchains)
     tools = searchpath.tools(ask, command)
     writable = (workspace, *write)
-    found = _endpoints(caller.home, writable, (*read, *path), system, tools)
-    hide += _hidden_names(hide, [place.real for place in writable if place.real_kind == "folder"])
-    return _Given(system, write, read, hide, path, tools, *found, owned, credentials, allowed)
+    found = _endpoints(caller.home, writable, (*hold, *read, *path), system, tools)
+    hide += _hidden_names(hide, [place.real for place in (*writable, *hold) if place.real_kind == "folder"])
+    return _Given(system, write, hold, read, hide, path, tools, *found, owned, credentials, allowed)
 
 
 def _written(policy: Policy, caller: Caller, own: places.Own, workspace: Place) -> ways.Written:
     """The trees that are or were given for writing, once it is sure that no command can lay a way that jail
     itself goes.
     """
-    named = {text for verb, text in policy.allowed if verb == "write"} | {*policy.write}
+    given = {text for verb, text in policy.allowed if verb in ("write", "hold")}
+    named = given | {*policy.write, *policy.hold}
     reals = [os.path.realpath(_rule(text, caller, workspace.real)) for text in named]
     written = ways.known(own.state, workspace.real).also(reals)
     if link := written.strays(caller.workspace):
@@ -152,7 +155,7 @@ def _protected(
     present, absent = guarded.protected_paths(workspace, layout)
     present += guarded.policy_files(trees, policy)
     present += guarded.second_names(present, workspace)
-    present += guarded.ways_of_rules(trees, (*given.read, *given.hide))
+    present += guarded.ways_of_rules(trees, (*given.hold, *given.read, *given.hide))
     absent += guarded.absent_hidden(trees, given.hide)
     return tuple(present), (*absent, *guarded.absent_commands(workspace, given.path))
 
@@ -312,7 +315,8 @@ def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...
 def _identities(facts: Facts) -> dict[str, files.Identity]:
     tools = [place for tool in facts.tools.found for place in tool.given]
     gpu = (*facts.gpu.devices, *facts.gpu.read)
-    places_seen = (facts.workspace, *facts.system, *facts.write, *facts.read, *facts.path, *tools, *gpu)
+    places_seen = (facts.workspace, *facts.system, *facts.write, *facts.hold, *facts.read)
+    places_seen += (*facts.path, *tools, *gpu)
     return {place.real: files.Identity(place.device, place.inode) for place in places_seen if place.real}
 
 

@@ -94,6 +94,8 @@ def _trees(policy: Policy, facts: Facts) -> Trees:
     trees.write(facts.workspace.real, "the workspace")
     for place in facts.write:
         trees.write(_granted(place, facts, "write"), f"write = {place.given}")
+    for place in facts.hold:
+        _granted(place, facts, "hold")
     _give_repository(trees, facts)
     for place in facts.read:
         path = _granted(place, facts, "read")
@@ -116,7 +118,7 @@ def _granted(place: Place, facts: Facts, verb: str) -> str:
         raise refusal(f"{what}, to {place.real or 'nowhere'}", where, _name_it(place))
     if place.real_kind not in ("file", "folder"):
         raise refusal(f"{place.given} is {place.real_kind}", where, "name a file or folder that is there")
-    relation = overlaps if verb == "write" else beneath
+    relation = beneath if verb == "read" else overlaps
     root = "is the root folder" if place.real == "/" else ""
     if why := withheld(place.real, facts.home, facts.own, facts.credentials, relation) or root:
         raise refusal(f"{place.given} {why}", where, "name a narrower folder")

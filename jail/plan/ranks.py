@@ -1,8 +1,9 @@
-"""What a rule may do where it really leads: nothing, read or write.
+"""What a rule may do where it really leads: nothing, read, write what is held, or write.
 
 Rule: policies compare paths as they are written, and a link makes two of one. So where links are followed,
-`read` and `hide` win over what is given through another name of the same place, a project's entry lies in
-what the person gives at that place, and what the person wants read-only is there, whatever a project hides.
+`hold`, `read` and `hide` win over what gives more through another name of the same place, a project's entry
+lies in what the person gives at that place, and what the person wants read-only is there, whatever a project
+hides.
 """
 
 from jail.light import Final
@@ -11,22 +12,29 @@ from jail.plan.trees import refusal
 from jail.policy.paths import beneath
 
 _READ: Final = 1
-_WRITE: Final = 2
-_RANKS: Final = {"hide": 0, "system": _READ, "read": _READ, "write": _WRITE}
-_MAY: Final = ("not at all", "for reading")
+_HOLD: Final = 2
+_WRITE: Final = 3
+_RANKS: Final = {"hide": 0, "system": _READ, "read": _READ, "hold": _HOLD, "write": _WRITE}
+_MAY: Final = ("not at all", "for reading", "to be held")
 
 
 def judge(facts: Facts) -> None:
     """Raise JailError for a rule that gives more, by the links on its way, than its text says."""
-    for place in facts.write:
-        _within_allowed(facts, place, "write")
-        for rule in facts.read:
-            _through_another_name(place, "write", rule, "read")
-    for place in facts.read:
-        _within_allowed(facts, place, "read")
-    for verb, places in (("write", facts.write), ("read", facts.read)):
+    for verb, places, lesser in (
+        ("write", facts.write, (("hold", facts.hold), ("read", facts.read))),
+        ("hold", facts.hold, (("read", facts.read),)),
+        ("read", facts.read, ()),
+    ):
         for place in places:
+            _within_allowed(facts, place, verb)
+            for says, rules in lesser:
+                for rule in rules:
+                    _through_another_name(place, verb, rule, says)
             _not_hidden(place, verb, facts.hide)
+    for place in facts.hold:
+        for verb, places in (("write", facts.write), ("read", facts.read)):
+            for other in places:
+                _at_once(place, verb, other)
     for verb, place in facts.allowed:
         if verb == "read" and place.real_kind not in ("file", "folder"):
             # A project that hides it does not make it less than the person asked for.
@@ -62,6 +70,13 @@ def _through_another_name(place: Place, verb: str, rule: Place, says: str) -> No
     alias = place.given != place.real and not beneath(place.given, rule.given)
     if alias and rule.real and beneath(place.real, rule.real):
         _refuse(place, verb, rule, says, rule.real)
+
+
+def _at_once(place: Place, verb: str, other: Place) -> None:
+    """Two names of one place with two verbs: nobody can tell which of the two was meant."""
+    if place.real and place.real == other.real:
+        what = f"{place.given} is held, and {verb} = {other.given} names the same place: {place.real}"
+        raise refusal(what, f"files.hold: {place.given}", "take one of the two rules out")
 
 
 def _not_hidden(place: Place, verb: str, hide: tuple[Place, ...]) -> None:

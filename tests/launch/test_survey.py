@@ -1,5 +1,6 @@
 """The survey of this very host: what a plan is made of is looked at once, and nothing of a refused workspace."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,42 @@ def test_the_facts_are_what_is_there_and_make_a_plan(ground: Ground) -> None:
     status = Path(work).stat()
     assert ground.identities[work] == (status.st_dev, status.st_ino)
     assert build(POLICY, facts, ("true",)).workspace == work
+
+
+def test_what_is_held_is_looked_at_as_what_is_written(ground: Ground) -> None:
+    """`.` is the workspace; sockets and second names of hidden files are found where the tree shows them."""
+    lib = ground.home / "lib"
+    lib.mkdir()
+    (ground.home / "link").symlink_to(lib)
+    (ground.workspace / "secret").write_text("x")
+    (lib / "alias").hardlink_to(ground.workspace / "secret")
+    os.mkfifo(lib / "pipe")
+    facts = ground.looks(hold=(".", "~/link"), hide=("./secret",))
+    work = str(ground.workspace)
+    assert [(place.given, place.real) for place in facts.hold] == [
+        (work, work),
+        (f"{ground.home}/link", str(lib)),
+    ]
+    assert facts.sockets == (f"{lib}/pipe",)
+    assert [place.real for place in facts.hide] == [f"{work}/secret", f"{lib}/alias"]
+    assert {work, str(lib)} <= set(ground.identities)
+    assert ground.looks().hold == ()
+
+
+def test_what_a_project_holds_is_told_from_what_the_person_does(ground: Ground) -> None:
+    allowed = (("write", "."), ("hold", "."))
+    facts = ground.looks(hold=(".", "x"), allowed=allowed)
+    assert [place.project for place in facts.hold] == [False, True]
+    assert [verb for verb, _ in facts.allowed] == ["write", "hold"]
+
+
+def test_a_link_that_a_command_laid_in_a_held_tree_is_not_believed(ground: Ground) -> None:
+    lib = ground.home / "lib"
+    lib.mkdir()
+    (lib / "out").symlink_to(ground.home)
+    [held, strayed] = ground.looks(hold=("~/lib", "~/lib/out/src")).hold
+    assert held.strays == ""
+    assert strayed.strays == f"{lib}/out"
 
 
 @pytest.mark.parametrize("folder", ["/", "/usr", "home"])

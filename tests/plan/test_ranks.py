@@ -11,6 +11,7 @@ A = f"{HOME}/a"
 ALLOWED = (
     ("write", folder(WORKSPACE)),
     ("write", folder(A)),
+    ("hold", folder(f"{A}/held")),
     ("read", folder(f"{A}/ro")),
     ("hide", folder(f"{A}/no")),
 )
@@ -34,6 +35,15 @@ def judged(**facts: object) -> str:
     [
         ("write", f"{A}/x", True),
         ("write", f"{WORKSPACE}/x", True),
+        ("write", f"{A}/held", False),
+        ("write", f"{A}/held/deep", False),
+        ("hold", f"{A}/x", True),
+        ("hold", f"{A}/held/deep", True),
+        ("hold", WORKSPACE, True),
+        ("hold", f"{A}/ro", False),
+        ("hold", f"{A}/no/x", False),
+        ("hold", f"{HOME}/priv", False),
+        ("read", f"{A}/held/x", True),
         ("write", f"{A}/ro", False),
         ("write", f"{A}/ro/deep", False),
         ("write", f"{A}/no", False),
@@ -77,7 +87,29 @@ def test_read_wins_over_write_by_another_name(
     assert (judged(**rules) == "") is fits
 
 
-@pytest.mark.parametrize("verb", ["read", "write"])
+@pytest.mark.parametrize(
+    ("verb", "lesser"), [("write", "read"), ("write", "hold"), ("hold", "read")], ids=" beside ".join
+)
+def test_by_another_name_the_lesser_of_two_counts(verb: str, lesser: str) -> None:
+    rule = named(f"{A}/less", project=False)
+    through = named(f"{A}/l", f"{A}/less/w", project=False)
+    said = judged(**{verb: (through,), lesser: (rule,)})
+    assert f"{lesser} = {rule.given}" in said
+    assert judged(**{verb: (named(f"{A}/less/w", project=False),), lesser: (rule,)}) == "", "as it says"
+    assert judged(**{lesser: (through,), verb: (rule,)}) == "", "less is no harm"
+
+
+@pytest.mark.parametrize("verb", ["write", "read"])
+def test_one_place_is_not_held_and_given_otherwise_by_two_names(verb: str) -> None:
+    other = named(f"{A}/x", project=False)
+    alias = named(f"{A}/l", f"{A}/x", project=False)
+    for hold, given in ((alias, other), (other, alias)):
+        said = judged(hold=(hold,), **{verb: (given,)})
+        assert f"{A}/x" in said
+    assert judged(hold=(named(f"{A}/y", project=False),), **{verb: (other,)}) == ""
+
+
+@pytest.mark.parametrize("verb", ["read", "hold", "write"])
 def test_what_lies_in_a_hidden_place_is_given_by_no_name(verb: str) -> None:
     hide = (folder(f"{WORKSPACE}/secrets"),)
     said = judged(hide=hide, **{verb: (named(f"{HOME}/l", f"{WORKSPACE}/secrets/s", project=False),)})
