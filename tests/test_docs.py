@@ -16,7 +16,7 @@ from jail.plan import bounds, caches
 from jail.plan.protected import PROTECTED
 from jail.policy.amounts import limit_text, size_text
 from jail.policy.draft import KEYS
-from jail.policy.value import LOSSES, TERMINAL, TOOLCHAINS, Policy
+from jail.policy.value import DELIVERIES, LOSSES, TERMINAL, TOOLCHAINS, Policy
 from support.composed import LEVELS, made
 from support.installed import CHECKOUT, Installed
 from support.jails import Jail
@@ -290,10 +290,17 @@ def table_of_losses() -> str:
     return f"| loss | what is lost |\n| --- | --- |\n{rows}"
 
 
+def table_of_deliveries() -> str:
+    """Every word of `hold.deliver`."""
+    rows = "".join(f"| `{name}` | {what} |\n" for name, what in DELIVERIES.items())
+    return f"| word | what is delivered |\n| --- | --- |\n{rows}"
+
+
 TABLES = {
     "levels": ("README.md", table_of_levels),
     "commands": ("README.md", table_of_commands),
     "losses": ("docs/limits.md", table_of_losses),
+    "deliveries": ("docs/policies.md", table_of_deliveries),
 }
 
 
@@ -325,6 +332,10 @@ def test_the_policy_files_that_the_pages_show_are_taken() -> None:
     shown = blocks("docs/policies.md")
     found = made(user=shown["~/.config/jail/policy.toml"], project=shown[".jail.toml"]).policy
     assert (found.name, found.read, found.hide) == ("supervised", ("~/datasets", "schemas"), (".env",))
+    assert found.hold == ("lib",)
+    (lines,) = re.findall(r"^    (\[files\]\n    hold .+\n    .+)$", PAGES["docs/policies.md"], re.MULTILINE)
+    held = made(user=lines.replace("\n    ", "\n")).policy
+    assert (held.hold, held.write) == ((".", "~/lib"), ("build",))
     assert (found.toolchains, found.accept) == (("python",), ("limits-memory", "landlock-rights"))
     (lines,) = re.findall(r"^    (\[terminal\]\n    .+)$", PAGES["docs/terminal.md"], re.MULTILINE)
     assert made(user=lines.replace("\n    ", "\n")).policy.terminal == tuple(TERMINAL), "all that there is"

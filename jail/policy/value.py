@@ -36,8 +36,8 @@ TERMINAL: Final = {
 COMMANDS: Final = "commands"
 GIT_CONFIG: Final = "git-config"
 DELIVERIES: Final = {
-    COMMANDS: "a held tree with PATH folders, but entries of these that shadow a command of the launch PATH",
-    GIT_CONFIG: "branch.*, remote.*.{url,fetch} and submodule.*.{url,active} of a git config",
+    COMMANDS: "trees with PATH folders, without those of their commands that shadow one of the launch PATH",
+    GIT_CONFIG: "of a git config `branch.*`, `remote.*.{url,fetch}` and `submodule.*.{url,active}`",
 }
 """What `hold.deliver` takes → what is then delivered at the end of a run without being asked for."""
 
