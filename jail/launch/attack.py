@@ -91,7 +91,7 @@ def examine(environ: Mapping[str, str], policy: str | None = None, only: Sequenc
 
     def named(workspace: str) -> list[str]:
         rules = judged(workspace=workspace)
-        return [rule for rule in (*rules.write, *rules.read) if not rule.startswith(("/", "~"))]
+        return [rule for rule in (*rules.write, *rules.hold, *rules.read) if not rule.startswith(("/", "~"))]
 
     chosen = tuple(attack for attack in ATTACKS if not only or attack.name in only)
     with _ended_in_order(), attack_lay.laid(environ, named) as ground:

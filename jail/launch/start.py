@@ -15,10 +15,12 @@ from jail.launch.supervise import Supervisor
 from jail.ledger import written
 from jail.ledger.place import Session, new_session, state_folder
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple, signal
+from jail.plan import held
 from jail.plan.bounds import watched_instead
 from jail.plan.build import build
 from jail.plan.steps import Plan
 from jail.policy.load import load
+from jail.policy.paths import deepest
 from jail.policy.value import Policy
 
 if TYPE_CHECKING:
@@ -127,8 +129,7 @@ def run(options: Options, command: tuple[str, ...]) -> int:
             raise problem
         session = new_session(prepared.own.state)
         session_id = session.id
-        binds = [step for step in prepared.plan.steps if step.verb == "bind" and "rw" in step.options]
-        written.remember(prepared.own.state, [step.target for step in binds])
+        written.remember(prepared.own.state, _written_trees(prepared.plan))
         prepared, group = _grouped(prepared, session)
         try:
             _show_losses(prepared)
@@ -147,6 +148,14 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         if status is not None:
             status.write(found, session_id)
     return found.code
+
+
+def _written_trees(plan: Plan) -> list[str]:
+    """The trees in which this command may lay links: what is held has them too, once it is applied."""
+    found = [step.target for step in plan.steps if step.verb == "bind" and "rw" in step.options]
+    return found + [
+        thing.path for thing in plan.held if thing.kind != held.FILE and not deepest(thing.path, found)
+    ]
 
 
 def _status_file(options: Options) -> outcome.StatusFile:

@@ -9,9 +9,10 @@ from jail.launch import places, start
 from jail.launch.survey import Caller
 from jail.ledger.place import Session
 from jail.plan.build import build
+from jail.plan.held import COPY, FILE, OVERLAY, Held
 from jail.plan.steps import Loss
 from jail.policy.flags import CHANGES
-from support.hosts import FACTS, POLICY
+from support.hosts import FACTS, POLICY, folder
 
 
 def prepared(group: str, *, accept: tuple[str, ...]) -> start.Prepared:
@@ -73,7 +74,21 @@ def test_where_the_policy_does_not_accept_that_nothing_runs(tmp_path: Path) -> N
     assert caught.value.code == EXIT_CANNOT_ISOLATE
 
 
-OPTIONS = {"write": ("/w",), "read": ("/r",), "hide": ("/h",), "env": ("A=1",), "timeout": "0", "gpu": True}
+def test_what_is_held_counts_as_written_for_the_runs_to_come() -> None:
+    """A link that the command lays there reaches the host when the change is applied."""
+    plan = build(POLICY, FACTS._replace(write=(folder("/srv/out"),)), ("true",))
+    work = FACTS.workspace.real
+    things = (
+        Held("t0", OVERLAY, "/srv/lib", "hold"),
+        Held("t1", COPY, f"{work}/.venv", "PATH"),
+        Held("f0", FILE, "/srv/git/config", "its keys make git run programs"),
+    )
+    written = start._written_trees(plan._replace(held=things))
+    assert sorted(written) == [work, "/srv/lib", "/srv/out"], "what lies in a written tree is known already"
+
+
+PATHS = {"write": ("/w",), "hold_path": ("/c",), "read": ("/r",), "hide": ("/h",)}
+OPTIONS = {**PATHS, "hold": True, "env": ("A=1",), "timeout": "0", "gpu": True}
 CALLER = Caller({}, "/home/ada", "/", "/home/ada/src")
 
 
@@ -84,7 +99,7 @@ def test_each_option_of_the_policy_alone_changes_it(option: str) -> None:
 
 
 def test_other_options_leave_the_policy_as_it_is() -> None:
-    options = start.Options(policy="x", workspace="/y", status_file="z", json=True)
+    options = start.Options(policy="x", workspace="/y", status_file="z", json=True, resume="last")
     assert start.with_options(POLICY, options, CALLER) is POLICY
 
 
