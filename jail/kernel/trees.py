@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 
-from jail.kernel import files, walk
+from jail.kernel import files, sparse, walk
 from jail.kernel.digest import sha256
 from jail.light import Callable, Final, NamedTuple, suppress
 
@@ -291,35 +291,14 @@ def _content(fd: int, target: int, new: str, bounds: Bounds) -> int:
     except FileExistsError:
         return -1
     try:
-        at = 0
-        while (at := _data(fd, at)) >= 0 and (chunk := os.pread(fd, _until_hole(fd, at), at)):
+        for at, length in sparse.pieces(fd, found.st_size):
+            chunk = os.pread(fd, length, at)
             bounds.bytes -= len(chunk)
             if bounds.bytes < 0:
                 raise TooLargeError
-            while chunk:
-                written = os.pwrite(out, chunk, at)
-                at, chunk = at + written, chunk[written:]
+            sparse.write(out, chunk, at)
         os.ftruncate(out, max(os.fstat(out).st_size, found.st_size))
         os.fchmod(out, stat.S_IMODE(found.st_mode) & 0o777 | 0o400)
     finally:
         os.close(out)
     return 0
-
-
-def _data(fd: int, at: int) -> int:
-    """Where data begins at or after `at`; -1 at the end (lseek(2), SEEK_DATA): holes cost nothing."""
-    try:
-        return os.lseek(fd, at, os.SEEK_DATA)
-    except OSError as error:
-        if error.errno != errno.ENXIO:
-            raise
-        return -1
-
-
-def _until_hole(fd: int, at: int) -> int:
-    try:
-        return min(_CHUNK, os.lseek(fd, at, os.SEEK_HOLE) - at)
-    except OSError as error:
-        if error.errno != errno.ENXIO:
-            raise
-        return 0
