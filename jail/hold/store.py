@@ -20,7 +20,7 @@ from jail.errors import JailError
 from jail.kernel import files
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple
-from jail.plan.held import Held
+from jail.plan.held import COPY, OVERLAY, Held
 
 FOLDER: Final = "held"
 MANIFEST: Final = "manifest"
@@ -68,6 +68,37 @@ def write_manifest(held_folder: str, manifest: Manifest) -> None:
     finally:
         os.close(fd)
     os.replace(partial, final)
+
+
+def prepare(held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tuple[int, int]) -> None:
+    """Make what each held tree needs: the folders of an overlay, or the copy with its base.
+
+    `owner`: uid and gid of who writes them, (-1, -1) for ourselves; `started_ns` as in copies.make. Raises
+    OSError, and TooLargeError for a copy.
+    """
+    for thing in held:
+        folder = f"{held_folder}/{thing.name}"
+        if thing.kind not in _PARTS:
+            continue
+        for path in (folder, *(f"{folder}/{name}" for name in _PARTS[thing.kind])):
+            os.mkdir(path, 0o700)
+            os.chown(path, *owner)
+        if thing.kind == COPY:
+            _copy(thing.path, f"{folder}/{TREE}", f"{held_folder}/{BASE}/{thing.name}", started_ns, owner)
+
+
+_PARTS: Final[dict[str, tuple[str, ...]]] = {OVERLAY: (UPPER, WORK), COPY: (TREE,)}
+
+
+def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, int]) -> None:
+    from jail.hold import copies  # most trees are held by an overlay
+
+    fds = [files.openat2(-1, path, files.FOLDER, files.RESOLVE_NO_SYMLINKS) for path in (tree, target)]
+    try:
+        copies.make(fds[0], fds[1], base, started_ns, owner)
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def read_manifest(session_folder: str) -> Manifest | None:

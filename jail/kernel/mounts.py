@@ -94,10 +94,54 @@ def new_filesystem(kind: str, options: dict[str, str | None], attributes: int) -
                 call = f"fsconfig({kind}, {key}={value})"
                 libc.syscall(call, number("fsconfig"), context, _FSCONFIG_SET_STRING, key, value, 0)
         create = f"fsconfig({kind}, create)"
-        libc.syscall(create, number("fsconfig"), context, _FSCONFIG_CMD_CREATE, None, None, 0)
+        try:
+            libc.syscall(create, number("fsconfig"), context, _FSCONFIG_CMD_CREATE, None, None, 0)
+        except libc.KernelError as error:
+            raise libc.KernelError(error.errno or 0, f"{create}{_said(context)}") from error
         return libc.syscall(f"fsmount({kind})", number("fsmount"), context, _FSMOUNT_CLOEXEC, attributes)
     finally:
         os.close(context)
+
+
+_OVERLAY: Final[dict[str, str | None]] = {
+    "userxattr": None,
+    "redirect_dir": "nofollow",
+    "metacopy": "off",
+    "index": "off",
+    "xino": "off",
+}
+"""What an overlay notes lies in user.overlay.* attributes, which nobody inside can set; it follows no note to
+another place, and none that says that content lies elsewhere (Documentation/filesystems/overlayfs.rst).
+"""
+
+
+def _said(context: int) -> str:
+    """What the kernel says of a mount that it refused (fsopen(2): messages are read from the context)."""
+    try:
+        return f" ({os.fsdecode(os.read(context, _MESSAGE)).strip()})"
+    except OSError:
+        return ""
+
+
+_MESSAGE: Final = 1024
+
+
+def overlay(lower: int, upper: int, work: int) -> int:
+    """A detached overlay of the folder `upper` over the folder `lower`; all O_PATH fds of mounts in the
+    calling process's mount namespace. What is in it is never a device, and gives nobody rights.
+
+    Named by /proc/self/fd, so that no path is walked and mountinfo tells none. EINVAL where `lower` has
+    mounts in it that this namespace may not uncover (mount_namespaces(7)), or `upper`'s file system cannot
+    be one.
+    """
+    layers = {"lowerdir": lower, "upperdir": upper, "workdir": work}
+    named: dict[str, str | None] = {key: f"/proc/self/fd/{fd}" for key, fd in layers.items()}
+    return new_filesystem("overlay", {**_OVERLAY, **named}, ATTR_NOSUID | ATTR_NODEV)
+
+
+def detach(fd: int, what: str) -> None:
+    """Take away the mount whose root the fd is; open files in it stay (umount2(2), MNT_DETACH)."""
+    libc.syscall(f"umount2({what})", number("umount2"), f"/proc/self/fd/{fd}", _MNT_DETACH)
 
 
 def attach(tree: int, target: int, what: str) -> None:
@@ -116,6 +160,17 @@ def pivot_into(root: int) -> None:
     libc.syscall("pivot_root(., .)", number("pivot_root"), b".", b".")
     libc.syscall("umount2(old root)", number("umount2"), b".", _MNT_DETACH)
     os.chdir("/")
+
+
+OVERLAYFS_SUPER_MAGIC: Final = 0x794C7630
+"""<linux/magic.h>"""
+
+
+def is_overlay(fd: int, what: str) -> bool:
+    """Whether the fd lies in an overlay (fstatfs(2))."""
+    buffer = ctypes.create_string_buffer(256)
+    libc.syscall(f"fstatfs({what})", number("fstatfs"), fd, buffer)
+    return int.from_bytes(buffer.raw[:8], "little") == OVERLAYFS_SUPER_MAGIC
 
 
 _STATX_ATTR_MOUNT_ROOT: Final = 0x2000

@@ -57,8 +57,8 @@ def protected_paths(workspace: str, layout: "GitLayout | None") -> tuple[list[Gu
         if row.name != ".git" or layout is None or layout.kind == "bare"
     ]
     if layout is not None:
-        present += layout.protected
-        present += _hooks_elsewhere(workspace, layout.protected)
+        for guards in (layout.protected, _hooks_elsewhere(workspace, layout.protected)):
+            present += [guard._replace(git=True) for guard in guards]
         absent += layout.absent
     return present, absent
 

@@ -16,7 +16,7 @@ import time
 from jail.errors import EXIT_JAIL, bug
 from jail.kernel import cgroups, files, libc, namespaces, privileges, pty
 from jail.kernel.filters import Filters
-from jail.launch import command, init, restore
+from jail.launch import command, holding, init, restore
 from jail.launch.channel import Channel, tell_failure
 from jail.launch.steps import Build
 from jail.light import Final, NamedTuple, NoReturn, signal
@@ -59,10 +59,11 @@ def run(launch: Launch) -> NoReturn:
             at = "start"
         _forget_handlers()
         files.close_all_but(_needed(launch))
-        build = Build(launch.start.plan, launch.built_from.identities, launch.built_from.loopback)
+        built_from = launch.built_from
+        build = Build(launch.start.plan, built_from.identities, built_from.loopback, built_from.held)
         if launch.launcher == 0:
             at = "what root opens before it gives up its rights"
-            _donate(build)
+            donate(build)
             privileges.become(launch.start.plan.uid, launch.start.plan.gid)
             privileges.die_with_parent(launch.supervisor)
         link: Channel | None = None
@@ -111,16 +112,16 @@ def _needed(launch: Launch) -> set[int]:
     return {0, 1, 2, start.control.fileno(), start.go, launch.orders, *(fd for fd in start.stdio if fd >= 0)}
 
 
-def _donate(build: Build) -> None:
+def donate(build: Build) -> None:
     """As root, open every source, since the uid of the jail may not reach all of them; ids are mapped where
     the plan says.
     """
     plan = build.plan
     idmap = namespaces.idmap_fd(plan.idmap_from, plan.uid, plan.gid) if plan.idmap_from >= 0 else -1
-    writable = [step.target for step in plan.steps if step.verb == "keep"]
+    writable = {step.target for step in plan.steps if step.verb in ("keep", *holding.TABLE)}
     for step in plan.steps:
-        if step.verb in ("bind", "keep", "cache"):
-            mapped = idmap if step.target in writable else -1
+        if step.verb in ("bind", "keep", "cache", *holding.TABLE):
+            mapped = idmap if step.target in writable or step.target == plan.workspace else -1
             build.donated[(step.source, step.options[0])] = build.open_source(step, mapped)
     if idmap >= 0:
         os.close(idmap)

@@ -9,15 +9,15 @@ from jail import __version__
 from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, JailError, say
 from jail.kernel import cache, cgroups, files, filters, netlink
 from jail.kernel.libc import KernelError
-from jail.launch import caches, keeper, outcome, places, survey, watchlist
+from jail.launch import caches, held, keeper, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.supervise import Supervisor
 from jail.ledger import written
 from jail.ledger.place import Session, new_session, state_folder
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple, signal
-from jail.plan import held
 from jail.plan.bounds import watched_instead
 from jail.plan.build import build
+from jail.plan.held import FILE
 from jail.plan.steps import Plan
 from jail.policy.load import load
 from jail.policy.paths import deepest
@@ -76,8 +76,11 @@ def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, s
     policy = load(options.policy, own.cache, caller.home, user=own.user_policy, workspace=caller.workspace)
     policy = with_options(policy, options, caller)
     facts, identities = survey.survey(policy, caller, own, command[0])
-    watched = watchlist.places(facts.watch_folders, facts.absent, facts.guarded)
-    return Prepared(policy, build(policy, facts, command), own, identities, watched)
+    plan = build(policy, facts, command)
+    # In a held tree nothing has to be moved away.
+    absent = [guarded for guarded in facts.absent if (guarded.path, guarded.reason) in plan.watched]
+    watched = watchlist.places(facts.watch_folders, absent, facts.guarded)
+    return Prepared(policy, plan, own, identities, watched)
 
 
 def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Policy:
@@ -154,7 +157,7 @@ def _written_trees(plan: Plan) -> list[str]:
     """The trees in which this command may lay links: what is held has them too, once it is applied."""
     found = [step.target for step in plan.steps if step.verb == "bind" and "rw" in step.options]
     return found + [
-        thing.path for thing in plan.held if thing.kind != held.FILE and not deepest(thing.path, found)
+        thing.path for thing in plan.held if thing.kind != FILE and not deepest(thing.path, found)
     ]
 
 
@@ -217,7 +220,8 @@ SHOWN: Final = 5
 def _supervised(prepared: Prepared, session: Session, group: str) -> Outcome:
     """The run between its first and its last entry."""
     cached = prepared.own.cache
-    built_from = keeper.BuiltFrom(_loopback(cached), filters.compiled(cached), prepared.identities)
+    kept = held.prepared(prepared.plan, session, os.environ)
+    built_from = keeper.BuiltFrom(_loopback(cached), filters.compiled(cached), prepared.identities, kept)
     supervisor = Supervisor(prepared.plan, built_from, group)
     failure: BaseException | None = None
     try:

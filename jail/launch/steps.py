@@ -11,6 +11,7 @@ import stat
 
 from jail.errors import bug
 from jail.kernel import files, libc, mounts, namespaces, netlink
+from jail.launch import holding
 from jail.light import Callable, Final
 from jail.plan.inside import ABSENT, EMPTY_FILE, EMPTY_FOLDER
 from jail.plan.steps import Plan, Step
@@ -37,13 +38,16 @@ class Build:
     `root`: fd of the new root; `trees`: given trees by target → fd of the writable mount's root; `kept`: the
     same trees' read-only mounts, covered by the former, from which what is lost is restored; `donated`:
     detached mounts that root opened before it gave up its rights, by (source, mode); `identities`: source →
-    the inode that the survey saw.
+    the inode that the survey saw; `held`: where the session holds things, "" for nowhere.
     """
 
-    def __init__(self, plan: Plan, identities: dict[str, files.Identity], loopback: bytes) -> None:
+    def __init__(
+        self, plan: Plan, identities: dict[str, files.Identity], loopback: bytes, held: str = ""
+    ) -> None:
         self.plan = plan
         self.identities = identities
         self.loopback = loopback
+        self.held = held
         self.donated: dict[tuple[str, str], int] = {}
         self.root = -1
         self.trees: dict[str, int] = {}
@@ -55,12 +59,14 @@ class Build:
         TABLE[step.verb](self, step)
 
     def source(self, step: Step) -> int:
-        """The detached mount of a bind or keep step, opened now unless root opened it before."""
+        """The detached mount that a step shows, opened now unless root opened it before."""
         tree = self.donated.pop((step.source, step.options[0]), -1)
         return tree if tree >= 0 else self.open_source(step)
 
     def open_source(self, step: Step, idmap: int = -1) -> int:
         """A detached mount of a step's source, read-only unless the step says `rw`."""
+        if step.verb in holding.TABLE:
+            return holding.open_source(self, step)
         fd = files.open_path(step.source, self.identities.get(step.source))
         try:
             tree = mounts.clone(fd, step.source)
@@ -324,6 +330,7 @@ TABLE: Final[dict[str, Callable[[Build, Step], None]]] = {
     "tmpfs": _tmpfs,
     "bind": _bind,
     "keep": _keep,
+    **holding.TABLE,
     "cache": _cache,
     "pin": _pin,
     "protect": _protect,

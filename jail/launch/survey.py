@@ -13,7 +13,7 @@ from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.kernel import cgroups, files, landlock, libc
 from jail.launch import caches, endpoints, gitidentity, guarded, places, searchpath, ways
 from jail.light import TYPE_CHECKING, Any, Final, Iterator, Mapping, NamedTuple, suppress
-from jail.plan import inside
+from jail.plan import held, inside
 from jail.plan.build import FROZEN, MASKED
 from jail.plan.facts import Facts, Gpu, Guarded, Place, Repository, Tools
 from jail.plan.workspace import is_reserved, refuse_workspace
@@ -93,7 +93,18 @@ def survey(
         **given._asdict(),
         **_host(),
     )
-    return facts, _identities(facts)
+    return _with_held(facts, own.state)
+
+
+def _with_held(facts: Facts, state: str) -> tuple[Facts, dict[str, files.Identity]]:
+    """With how each tree can be held that is to be held."""
+    identities = _identities(facts)
+    facts = facts._replace(command_trees=searchpath.command_trees(facts.path, held.given(facts)))
+    if held.wanted(facts):
+        from jail.launch import overlays  # most runs hold nothing
+
+        facts = overlays.look(facts, identities, state)
+    return facts, identities
 
 
 def _given(policy: Policy, caller: Caller, own: places.Own, workspace: Place, command: str) -> _Given:
@@ -118,9 +129,9 @@ def _given(policy: Policy, caller: Caller, own: places.Own, workspace: Place, co
     trees = tuple(place.real for place in system if place.real_kind == "folder")
     ask = searchpath.Ask(path, caller.environ, caller.home, written, trees, policy.toolchains)
     tools = searchpath.tools(ask, command)
-    writable = (workspace, *write)
-    found = _endpoints(caller.home, writable, (*hold, *read, *path), system, tools)
-    hide += _hidden_names(hide, [place.real for place in (*writable, *hold) if place.real_kind == "folder"])
+    writable = tuple({place.real: place for place in (workspace, *write, *hold)}.values())
+    found = _endpoints(caller.home, writable, (*read, *path), system, tools)
+    hide += _hidden_names(hide, [place.real for place in writable if place.real_kind == "folder"])
     return _Given(system, write, hold, read, hide, path, tools, *found, owned, credentials, allowed)
 
 
@@ -151,7 +162,7 @@ def _protected(
     policy: Policy, workspace: str, layout: "GitLayout | None", given: _Given
 ) -> tuple[tuple[Guarded, ...], tuple[Guarded, ...]]:
     """The protected paths that are there, and the absent ones."""
-    trees = [workspace, *(place.real for place in given.write)]
+    trees = [workspace, *(place.real for place in (*given.write, *given.hold) if place.real)]
     present, absent = guarded.protected_paths(workspace, layout)
     present += guarded.policy_files(trees, policy)
     present += guarded.second_names(present, workspace)

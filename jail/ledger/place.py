@@ -100,6 +100,22 @@ def new_session(state: str) -> Session:
         os.close(sessions_fd)
 
 
+def new_scratch(state: str) -> tuple[str, int]:
+    """An empty hidden folder beside the sessions, by its name, and a descriptor of the folder of them all.
+
+    Whoever makes it removes it; what was left behind is taken for half a session, which `jail gc` removes.
+    Raises JailError as new_session does.
+    """
+    sessions_fd = _open_sessions(state, create=True)
+    try:
+        name = NEW + _new_id()
+        os.mkdir(name, 0o700, dir_fd=sessions_fd)
+    except OSError as error:
+        os.close(sessions_fd)
+        raise failure("try what can be held", os.path.join(state, SESSIONS), error) from error
+    return name, sessions_fd
+
+
 def listing(state: str) -> list[str]:
     """The ids of all sessions, newest first; none where nothing ever ran. Raises JailError as new_session
     does.

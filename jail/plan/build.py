@@ -7,10 +7,10 @@ inside given trees, and last the seal.
 """
 
 from jail.light import Final
-from jail.plan import bounds, caches, devices, guard, inside, ranks, searchpath
+from jail.plan import bounds, caches, devices, guard, heldtrees, inside, ranks, searchpath
 from jail.plan.facts import Facts, Place
 from jail.plan.steps import Loss, Plan, Step
-from jail.plan.trees import Trees, refusal
+from jail.plan.trees import Trees, real_steps, refusal
 from jail.plan.withheld import withheld
 from jail.plan.workspace import refuse_workspace
 from jail.policy.paths import beneath, between, deepest, overlaps
@@ -71,10 +71,10 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         gid=facts.gid,
         idmap_from=facts.idmap_from,
         steps=(),
-        losses=_losses(facts),
+        losses=(*_losses(facts), *trees.losses),
         environment=environment,
-        writable=(*trees.writable, *trees.private, *((caches.INSIDE,) if facts.cache else ())),
-        watched=tuple((place.path, place.reason) for place in facts.absent),
+        writable=(*trees.roots(), *trees.private, *((caches.INSIDE,) if facts.cache else ())),
+        watched=tuple((place.path, place.reason) for place in facts.absent if not trees.keeps(place.path)),
         limits=bounds.limits(policy, facts),
         timeout=policy.timeout,
         cgroup=facts.cgroup,
@@ -82,6 +82,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         landlock=facts.landlock,
         notes=(*trees.notes, *bounds.notes(policy, facts)),
         terminal=policy.terminal,
+        held=tuple(trees.held.values()),
     )
     return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
 
@@ -94,9 +95,13 @@ def _trees(policy: Policy, facts: Facts) -> Trees:
     trees.write(facts.workspace.real, "the workspace")
     for place in facts.write:
         trees.write(_granted(place, facts, "write"), f"write = {place.given}")
-    for place in facts.hold:
-        _granted(place, facts, "hold")
     _give_repository(trees, facts)
+    for place in facts.hold:
+        if not heldtrees.is_absent_in_a_held_tree(place, facts):
+            trees.write(_granted(place, facts, "hold"), f"hold = {place.given}")
+    trees.losses = heldtrees.give(trees, facts)
+    for place in facts.write:
+        trees.write(place.real, f"write = {place.given}")
     for place in facts.read:
         path = _granted(place, facts, "read")
         if path in trees.writable:
@@ -200,7 +205,7 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
         *inside.files(facts, plan),
         *cached,
         *_proc(policy, facts),
-        *(trees.inner[path] for path in sorted(trees.inner, key=_by_depth)),
+        *_inner(trees),
         Step("freeze", "/run/jail", why="what jail tells cannot be changed"),
         Step("freeze", "/dev", why="no device can be added"),
         Step("freeze", "/", why="nothing can be added to the root"),
@@ -208,6 +213,17 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
         Step("loopback"),
         Step("hostname", inside.HOSTNAME),
     ]
+
+
+def _inner(trees: Trees) -> list[Step]:
+    """What is mounted in given trees, from the outermost inwards."""
+    steps: list[Step] = []
+    for path in sorted(trees.inner.keys() | trees.over.keys(), key=_by_depth):
+        over = trees.over.get(path, [])
+        steps += over
+        if path in trees.inner and (not over or trees.inner[path].verb == "hide"):
+            steps.append(trees.inner[path])
+    return steps
 
 
 def _namespaces(facts: Facts) -> tuple[str, ...]:
@@ -236,7 +252,10 @@ def _mounts(policy: Policy, facts: Facts, trees: Trees) -> list[Step]:
     for path, why in trees.read_only.items():
         found[path] = [Step("bind", path, path, ("ro",), why)]
     for path, why in trees.writable.items():
-        found[path] = [Step("keep", path, path, ("ro",), ""), Step("bind", path, path, ("rw",), why)]
+        if path in trees.held or path in trees.lost:
+            found[path] = [Step("bind", path, path, ("ro",), why)]
+        elif path not in trees.over:
+            found[path] = real_steps(path, why)
     steps: list[Step] = []
     for path in sorted(found, key=_by_depth):
         holder = deepest(path.rpartition("/")[0] or "/", trees.private)

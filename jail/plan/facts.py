@@ -33,12 +33,13 @@ class Place(NamedTuple):
 
 class Guarded(NamedTuple):
     """A protected path: present ones get a mount, absent ones are watched. `kind` as in Place; `reason` from
-    the table.
+    the table. `git`: only git obeys it, so that in a held tree nobody does before it was applied.
     """
 
     path: str
     kind: str
     reason: str
+    git: bool = False
 
 
 class Repository(NamedTuple):
@@ -112,8 +113,11 @@ class Facts(NamedTuple):
     `processes_hard`: the caller's limits, -1 is none. `cgroup`: the delegated control group of the host, ""
     and `no_cgroup`, why, where there is none. `memory_most`: bytes that the host and the control groups above
     leave to one who takes all of it, 0 where that is not known. `allowed`: (verb, place) of all that the
-    person gives, where a project's file takes part. `hold`: places that the policy holds; `no_overlay`:
-    (tree, why) of those that no overlay can hold here, and `sizes`: (tree, bytes, entries) of them.
+    person gives, where a project's file takes part. `hold`: places that the policy holds;
+    `command_trees`: PATH folders in written trees, each with the tree that it is held with; `no_overlay`:
+    (tree, why) of those that no overlay can hold here, and `sizes`: (tree, bytes, entries) of them;
+    `submounts`: (path, kind) of mounts in trees that are to be held; `strange`: trees that are to be held and
+    whose root is of another uid or gid than the command's.
     """
 
     uid: int
@@ -161,3 +165,6 @@ class Facts(NamedTuple):
     hold: tuple[Place, ...] = ()
     no_overlay: tuple[tuple[str, str], ...] = ()
     sizes: tuple[tuple[str, int, int], ...] = ()
+    command_trees: tuple[tuple[str, str], ...] = ()
+    submounts: tuple[tuple[str, str], ...] = ()
+    strange: tuple[str, ...] = ()

@@ -3,18 +3,19 @@
 Rule: a thing is guarded only where a tree shows it; what is not shown needs no guard.
 """
 
-from jail.light import Final
+from jail.plan import heldtrees
 from jail.plan.facts import Facts, Place
+from jail.plan.held import HARD_LINKS, store_of
 from jail.plan.trees import Trees, refusal
 from jail.policy.paths import beneath, deepest
-
-STORES: Final = ("node_modules", ".venv", "venv")
-"""Trees that package managers fill with hard links into a store that other projects share (pnpm, uv)."""
 
 
 def guard(trees: Trees, facts: Facts) -> None:
     """Add to `trees` what is read-only or absent inside them, and notes for a person."""
+    held = heldtrees.named(facts)
     for guarded in facts.guarded:
+        if guarded.path in held or (guarded.git and trees.keeps(guarded.path)):
+            continue
         if guarded.path in trees.writable:
             what = f"{guarded.path} must not be written: {guarded.reason}"
             raise refusal(what, trees.writable[guarded.path], "take that rule out")
@@ -38,7 +39,8 @@ def guard(trees: Trees, facts: Facts) -> None:
 
 def _hide(trees: Trees, place: Place) -> None:
     if place.kind == "absent":
-        watched = "; what is made there is moved away" if deepest(place.path, trees.writable) else ""
+        swept = deepest(place.path, trees.writable) and not trees.keeps(place.path)
+        watched = "; what is made there is moved away" if swept else ""
         trees.notes.append(f"hide = {place.given}: there is no such path{watched}")
         return
     for path, kind in dict.fromkeys(((place.path, place.kind), (place.real, place.real_kind))):
@@ -68,16 +70,15 @@ def _notes(facts: Facts) -> list[str]:
 def _guard_hard_links(trees: Trees, facts: Facts) -> None:
     inside_git = False
     for path in facts.hardlinked:
+        if trees.keeps(path):
+            continue
         tree = deepest(path, trees.writable)
         names = path[len(tree) :].strip("/").split("/")
         if ".git" in names or deepest(path, [facts.repository.commondir] if facts.repository else []):
             inside_git = True
             continue
-        store = next((index for index, name in enumerate(names) if name in STORES), len(names) - 1)
-        kind = "file" if store == len(names) - 1 else "folder"
-        trees.protect(
-            "/".join([tree, *names[: store + 1]]), kind, "hard links into a place outside the workspace"
-        )
+        store = store_of(path, tree, facts)
+        trees.protect(store or path, "folder" if store else "file", HARD_LINKS)
     if inside_git:
         trees.notes.append(
             "git objects are hard links into another repository (git clone of a local path): a command "

@@ -1,10 +1,16 @@
 """What a run holds: trees and files whose writes stay in the session until they are delivered or applied.
 
-Rule: a held thing is named in the plan with how it is held, why, and what of it is delivered by itself.
+Rule: a held thing is named in the plan with how it is held, why, and what of it is delivered by itself. The
+outermost wins: what lies in a held tree is held with it. A tree that has mounts in it is many: each mount is
+one, and the tree itself is the rest.
 """
 
-from jail.light import Final, NamedTuple
+from jail.light import TYPE_CHECKING, Final, Iterable, NamedTuple
 from jail.policy import value
+from jail.policy.paths import beneath, deepest
+
+if TYPE_CHECKING:
+    from jail.plan.facts import Facts
 
 OVERLAY: Final = "overlay"
 COPY: Final = "copy"
@@ -33,3 +39,110 @@ class Held(NamedTuple):
     why: str
     deliver: str = ""
     commands: tuple[str, ...] = ()
+
+
+COPY_BYTES: Final = 1 << 30
+COPY_ENTRIES: Final = 100_000
+"""The largest tree that is held by a copy: it is made before each run, at some 10,000 entries a second."""
+STORES: Final = ("node_modules", ".venv", "venv")
+"""Trees that package managers fill with hard links into a store that other projects share (pnpm, uv)."""
+HARD_LINKS: Final = "hard links into a place outside the workspace"
+_BY_COMMANDS: Final = "a PATH folder: what is put here would run as a command of the host"
+
+
+class Wanted(NamedTuple):
+    """A thing that is to be held, before it is clear how; fields as in Held. `rule`: the policy names it."""
+
+    path: str
+    why: str
+    deliver: str = ""
+    commands: tuple[str, ...] = ()
+    rule: bool = False
+    kind: str = "folder"
+
+
+def wanted(facts: "Facts") -> tuple[Wanted, ...]:
+    """What the rules, PATH and hard links have a run hold, outermost first."""
+    ruled = [
+        Wanted(place.real, _why(place.given, place.real, facts), rule=True, kind=place.real_kind)
+        for place in facts.hold
+        if place.real_kind in ("file", "folder") and not place.strays
+    ]
+    if deepest(facts.workspace.real, [each.path for each in ruled]):
+        ruled += [Wanted(path, _REPOSITORY, rule=True) for path in repository_folders(facts)]
+    found = _outermost(ruled)
+    written = given(facts)
+    read = [place.real for place in facts.read]
+    for _, tree in facts.command_trees:
+        if _is_open(tree, written, [*read, *found]):
+            found[tree] = Wanted(tree, _BY_COMMANDS, COMMANDS)
+    for path in facts.hardlinked:
+        tree = store_of(path, deepest(path, written), facts)
+        if tree and _is_open(tree, written, [*read, *found]):
+            found[tree] = Wanted(tree, HARD_LINKS)
+    outer = _outermost(found.values())
+    folders = [folder for folder, _ in facts.command_trees]
+    return tuple(
+        each._replace(commands=tuple(folder for folder in folders if beneath(folder, each.path)))
+        for each in outer.values()
+    )
+
+
+def given(facts: "Facts") -> tuple[str, ...]:
+    """The trees that are given for writing, for real or held."""
+    rules = (*facts.write, *facts.hold)
+    return (facts.workspace.real, *(place.real for place in rules if place.real), *repository_folders(facts))
+
+
+_REPOSITORY: Final = "git folder of the workspace, which is held"
+
+
+def _why(given: str, real: str, facts: "Facts") -> str:
+    return "the workspace" if real == facts.workspace.real else f"hold = {given}"
+
+
+def repository_folders(facts: "Facts") -> tuple[str, ...]:
+    """The git folders of the workspace that lie elsewhere, where they may be given."""
+    found = facts.repository
+    if found is None or found.refused:
+        return ()
+    folders = dict.fromkeys((found.commondir, found.gitdir))
+    return tuple(folder for folder in folders if not beneath(folder, facts.workspace.real))
+
+
+def _outermost(found: "Iterable[Wanted]") -> dict[str, Wanted]:
+    kept: dict[str, Wanted] = {}
+    for each in sorted(found, key=lambda each: each.path.split("/")):
+        holder = deepest(each.path, kept)
+        if not holder:
+            kept[each.path] = each
+        elif each.rule and not kept[holder].rule:
+            # The person wants to look at a part of it: then nothing of it is delivered unseen.
+            kept[holder] = kept[holder]._replace(deliver="")
+    return kept
+
+
+def _is_open(tree: str, written: tuple[str, ...], closed: list[str]) -> bool:
+    """Whether a tree lies in one that is written, and in none of `closed`, which a rule speaks of."""
+    above = deepest(tree, written)
+    return bool(above) and above != tree and not deepest(tree, closed)
+
+
+def store_of(path: str, tree: str, facts: "Facts") -> str:
+    """The store in `tree` that a hard-linked file lies in, "" for a single file and for git's objects."""
+    names = path[len(tree) :].strip("/").split("/")
+    common = [facts.repository.commondir] if facts.repository else []
+    if not tree or ".git" in names or deepest(path, common):
+        return ""
+    place = next((index for index, name in enumerate(names[:-1]) if name in STORES), -1)
+    return "/".join([tree, *names[: place + 1]]) if place >= 0 else ""
+
+
+def tree_of_commands(folder: str, *, environment: bool) -> str:
+    """The tree that a PATH folder is held with. `environment`: a virtual environment begins above it (PEP
+    405, pyvenv.cfg).
+    """
+    above, _, name = folder.rpartition("/")
+    if environment:
+        return above
+    return above if name == ".bin" and above.endswith("/node_modules") else folder

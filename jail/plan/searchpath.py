@@ -1,7 +1,7 @@
 """PATH in a plan: which folders of it are given, and what they lead to.
 
-Rule: read-only, whoever's they are; one in the workspace is protected there, since the host runs what is put
-into it. What cannot be given safely leaves PATH, with a note.
+Rule: read-only, whoever's they are; one in the workspace is held, or protected where it cannot be, since the
+host runs what is put into it. What cannot be given safely leaves PATH, with a note.
 """
 
 from jail.plan.facts import Facts, Place, Tools
@@ -31,11 +31,11 @@ def entries(trees: Trees, facts: Facts) -> list[str]:
             trees.notes.append(f"PATH entry {place.given or '(empty)'} is left out: {problem}")
             continue
         tree = deepest(place.real, trees.writable)
-        if tree and tree != place.real:
+        if tree and tree != place.real and not trees.keeps(place.real):
             trees.protect(
                 place.real, "folder", "a PATH folder: what is put here would run as a command of the host"
             )
-        elif not trees.holds(place.real):
+        elif not tree and not trees.holds(place.real):
             trees.read(place.real, "a PATH folder")
         shown = place.given if trees.holds(place.given) or _is_linked(place.given, trees) else place.real
         if shown not in kept:

@@ -8,7 +8,8 @@ ancestors from being renamed away with it.
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.light import Final
 from jail.plan.facts import Facts, Place
-from jail.plan.steps import Step
+from jail.plan.held import Held
+from jail.plan.steps import Loss, Step
 from jail.policy.paths import between, deepest
 
 PRIVATE: Final = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - the names of folders inside, not files of ours
@@ -16,7 +17,11 @@ PRIVATE: Final = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - the names of folde
 
 
 class Trees:
-    """The trees that are given, as they are collected: canonical path → how, and what lies inside them."""
+    """The trees that are given, as they are collected: canonical path → how, and what lies inside them.
+
+    `held`: what is kept in the session; `over`: what is mounted at a path before `inner` is, from the
+    outermost inwards; `lost`: trees that should be held and can only be read-only.
+    """
 
     def __init__(self, facts: Facts) -> None:
         self.private = (*(folder for folder in PRIVATE if folder != facts.home), facts.home, "/dev/shm")  # noqa: S108
@@ -24,6 +29,10 @@ class Trees:
         self.writable: dict[str, str] = {}
         self.links: list[Step] = []
         self.inner: dict[str, Step] = {}
+        self.held: dict[str, Held] = {}
+        self.over: dict[str, list[Step]] = {}
+        self.lost: set[str] = set()
+        self.losses: list[Loss] = []
         self.notes: list[str] = []
 
     def system(self, place: Place) -> None:
@@ -47,9 +56,31 @@ class Trees:
             self.read_only[path] = why
 
     def write(self, path: str, why: str) -> None:
-        """Give `path` for writing."""
+        """Give `path` for writing; in a held tree that is the real thing again."""
         if not deepest(path, self.writable):
             self.writable[path] = why
+        elif self.keeps(path):
+            tree = deepest(path, self.writable)
+            self.pin(path, tree)
+            self.over.setdefault(path, []).extend(real_steps(path, why))
+            self.writable[path] = why
+
+    def hold(self, thing: Held, step: Step) -> None:
+        """Hold what is given already; `step` mounts it."""
+        self.held[thing.path] = thing
+        if thing.path != step.source:
+            self.pin(thing.path, step.source)
+        self.over.setdefault(thing.path, []).append(step)
+
+    def roots(self) -> list[str]:
+        """The trees beneath which something may be written, inside."""
+        found = [path for path in self.writable if path not in self.lost]
+        return found + [path for path in self.held if not deepest(path, found)]
+
+    def keeps(self, path: str) -> bool:
+        """Whether what is written to `path` stays in the session: its innermost tree is a held one."""
+        tree = deepest(path, self.held)
+        return bool(tree) and len(tree) >= len(deepest(path, self.writable))
 
     def holds(self, path: str) -> bool:
         """Whether `path` lies in a given tree."""
@@ -60,7 +91,7 @@ class Trees:
         tree = deepest(path, self.writable)
         if path == tree:
             return
-        self._pin(path, tree)
+        self.pin(path, tree)
         if self.inner.get(path, _NO_STEP).verb != "hide":
             self.inner[path] = Step("protect", path, tree, (kind,), why)
 
@@ -68,19 +99,24 @@ class Trees:
         """Make `path` absent where a given tree holds it."""
         tree = deepest(path, self.writable)
         if tree:
-            self._pin(path, tree)
+            self.pin(path, tree)
         if path in self.read_only:
             del self.read_only[path]
         elif self.holds(path):
             self.inner[path] = Step("hide", path, tree, (kind,), why)
 
-    def _pin(self, path: str, tree: str) -> None:
+    def pin(self, path: str, tree: str) -> None:
         """No folder between `tree` and `path` can be renamed."""
         for folder in between(path, tree):
             self.inner.setdefault(folder, Step("pin", folder, tree, (), f"so that {path} stays where it is"))
 
 
 _NO_STEP: Final = Step("none")
+
+
+def real_steps(path: str, why: str) -> list[Step]:
+    """A tree of the host, for writing, over a read-only one from which what is lost in it is restored."""
+    return [Step("keep", path, path, ("ro",), ""), Step("bind", path, path, ("rw",), why)]
 
 
 def refusal(message: str, where: str, hint: str) -> JailError:

@@ -122,10 +122,10 @@ def test_sockets_are_hidden() -> None:
     assert verbs(plan(sockets=(f"{WORKSPACE}/run/docker.sock",)), f"{WORKSPACE}/run/docker.sock") == ["hide"]
 
 
-def test_trees_with_hard_links_elsewhere_are_read_only_and_git_objects_are_told() -> None:
+def test_trees_with_hard_links_elsewhere_are_held_single_files_read_only_and_git_objects_are_told() -> None:
     names = ("node_modules/a/index.js", "data.bin", ".git/objects/aa/bb")
     found = plan(hardlinked=tuple(f"{WORKSPACE}/{name}" for name in names))
-    assert verbs(found, f"{WORKSPACE}/node_modules") == ["protect"]
+    assert verbs(found, f"{WORKSPACE}/node_modules") == ["overlay"]
     assert verbs(found, f"{WORKSPACE}/data.bin") == ["protect"]
     assert not verbs(found, f"{WORKSPACE}/.git/objects/aa/bb")
     assert any("git repack" in note for note in found.notes)

@@ -1,0 +1,102 @@
+"""The mounts of held trees: an overlay whose upper layer lies in the session, or a copy that lies there.
+
+Rule: nothing inside can name what lies in the session, and nothing here walks a path that anybody inside may
+have laid: every layer is an fd of a folder that was opened in the session, which the command never sees.
+Where root starts jail, the session's folder is closed to the command's uid: what is needed of it was opened
+before root gave up its rights, as a detached mount, as a layer must be a mount of the jail's own namespace.
+"""
+
+import os
+import stat
+
+from jail.errors import bug
+from jail.hold.store import TREE, UPPER, WORK
+from jail.kernel import files, libc, mounts
+from jail.light import TYPE_CHECKING, Callable, Final, suppress
+from jail.plan.steps import Step
+
+if TYPE_CHECKING:
+    from jail.launch.steps import Build
+
+_SAFE: Final = mounts.ATTR_NOSUID | mounts.ATTR_NODEV
+_LAYERS: Final = ".held"
+"""Where the layers are mounted in the new root, for as long as an overlay is being made of them."""
+_BENEATH: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
+
+
+def open_source(build: "Build", step: Step) -> int:
+    """A detached mount of what the session has for a step: of an overlay its layers, of a copy the copy."""
+    if not build.held:
+        raise bug("a plan that holds something, and no folder to hold it in")
+    path = f"{build.held}/{step.options[0]}"
+    path = f"{path}/{TREE}" if step.verb == "copy" else path
+    fd = files.open_path(path)
+    try:
+        tree = mounts.clone(fd, path, recursive=False)
+    finally:
+        os.close(fd)
+    mounts.set_attributes(tree, _SAFE, path)
+    return tree
+
+
+def overlay(build: "Build", step: Step) -> None:
+    """Copy-on-write over what is there."""
+    lower = build.inside(step.target, os.O_PATH | os.O_DIRECTORY)
+    held = build.source(step)
+    try:
+        tree = _overlay(build, lower, held, step.target)
+    finally:
+        os.close(held)
+    mounts.attach(tree, lower, step.target)
+    os.close(tree)
+    os.close(lower)
+
+
+def _overlay(build: "Build", lower: int, held: int, what: str) -> int:
+    """An overlay of layers that are mounted for no longer than it takes to make it."""
+    os.mkdir(_LAYERS, 0o700, dir_fd=build.root)
+    try:
+        place = build.inside(f"/{_LAYERS}")
+        mounts.attach(held, place, _LAYERS)
+        os.close(place)
+        upper, work = (
+            files.openat2(held, name, os.O_PATH | os.O_DIRECTORY, _BENEATH) for name in (UPPER, WORK)
+        )
+        try:
+            _liken(upper, lower)
+            return mounts.overlay(lower, upper, work)
+        except libc.KernelError as error:
+            raise libc.KernelError(error.errno or 0, f"{error.call}, an overlay of {what}") from error
+        finally:
+            os.close(upper)
+            os.close(work)
+            mounts.detach(held, _LAYERS)
+    finally:
+        os.rmdir(_LAYERS, dir_fd=build.root)
+
+
+def _liken(upper: int, lower: int) -> None:
+    """The root of the upper layer is the root that is seen: it gets mode, owner and time of the lower one's.
+
+    Once only: a session that goes on has what the command made of it.
+    """
+    if os.listdir(f"/proc/self/fd/{upper}"):
+        return
+    found, path = os.fstat(lower), f"/proc/self/fd/{upper}"
+    with suppress(PermissionError):  # an owner or a group that is not ours: it stays ours
+        os.chown(path, found.st_uid, found.st_gid)
+    os.chmod(path, stat.S_IMODE(found.st_mode) & 0o3777)
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def copy(build: "Build", step: Step) -> None:
+    """The session's copy, in place of what is there."""
+    place = build.inside(step.target, os.O_PATH | os.O_DIRECTORY)
+    tree = build.source(step)
+    mounts.attach(tree, place, step.target)
+    os.close(tree)
+    os.close(place)
+
+
+TABLE: Final[dict[str, "Callable[[Build, Step], None]"]] = {"overlay": overlay, "copy": copy}
+"""Verb → function, a part of the table of launch/steps.py."""

@@ -1,0 +1,116 @@
+"""Held trees in a plan: how each is held, what is mounted for it, and what this host cannot hold.
+
+Rule: an overlay where the survey could make one; else a copy, where the tree is small enough to be copied
+before each run; else the tree is read-only inside, and that is a loss. A mount in a held tree is held apart:
+no overlay of ours may uncover what lies beneath it (mount_namespaces(7)).
+"""
+
+from jail.light import Final, Iterator
+from jail.plan.facts import Facts, Place
+from jail.plan.held import COPY, COPY_BYTES, COPY_ENTRIES, FILE, OVERLAY, Held, Wanted, wanted
+from jail.plan.steps import Loss, Step
+from jail.plan.trees import Trees, refusal
+from jail.policy.amounts import size_text
+from jail.policy.paths import beneath, deepest
+
+WHY: Final = "held: what is written stays in the session"
+_REMEDY: Final = (
+    "set XDG_STATE_HOME to a folder on a file system that overlays can use (ext4, xfs, btrfs; `jail doctor` "
+    "tries it)"
+)
+
+
+def give(trees: Trees, facts: Facts) -> list[Loss]:
+    """Hold what is to be held of the given trees; the losses of what cannot be."""
+    for place in facts.write:
+        if place.real in [rule.real for rule in facts.hold]:
+            what = f"{place.given} is held, and given for writing at once"
+            raise refusal(what, f"files.hold: {place.given}", "take one of the two rules out")
+    lost: list[str] = []
+    for each in wanted(facts):
+        if each.kind == "folder":
+            lost += _tree(trees, facts, each)
+        else:
+            name = f"f{sum(thing.kind == FILE for thing in trees.held.values())}"
+            _hold(trees, each, Held(name, FILE, each.path, each.why), "held-file")
+    trees.notes += _notes(trees, facts)
+    return [Loss("hold", "; ".join(lost), _REMEDY)] if lost else []
+
+
+def named(facts: Facts) -> frozenset[str]:
+    """The paths that rules of the policy hold by name, apart from the workspace as a whole."""
+    found = {path for place in facts.hold for path in (place.path, place.real) if path}
+    return frozenset(found - {facts.workspace.real})
+
+
+def is_absent_in_a_held_tree(place: Place, facts: Facts) -> bool:
+    """Whether the place of a rule is not there and would be held, were it made."""
+    trees = [other.real for other in facts.hold if other.real_kind == "folder"]
+    return place.kind == "absent" and not place.strays and bool(deepest(place.path, trees))
+
+
+def _tree(trees: Trees, facts: Facts, each: Wanted) -> Iterator[str]:
+    """Hold a tree and each mount in it; what of that is lost, in words."""
+    mounts = [
+        (path, kind) for path, kind in facts.submounts if path != each.path and beneath(path, each.path)
+    ]
+    for path, kind in [(each.path, "folder"), *mounts]:
+        source = deepest(path, trees.writable)
+        if path != each.path:
+            trees.over.setdefault(path, []).append(
+                Step("bind", path, path, ("ro",), "a mount in a held tree")
+            )
+        how = _how(path, facts) if kind == "folder" else ""
+        if how:
+            name = f"t{sum(thing.kind != FILE for thing in trees.held.values())}"
+            inner = tuple(folder for folder in each.commands if beneath(folder, path))
+            _hold(trees, each, Held(name, how, path, each.why, each.deliver, inner), how)
+            continue
+        if path == source:
+            trees.lost.add(path)
+        elif path == each.path:
+            trees.protect(path, "folder", each.why)
+        yield f"{path} is read-only inside: {_why_not(path, kind, facts)}"
+
+
+def _hold(trees: Trees, each: Wanted, thing: Held, verb: str) -> None:
+    source = deepest(thing.path, trees.writable)
+    why = WHY if each.rule else f"{WHY}; {each.why}"
+    trees.hold(thing, Step(verb, thing.path, source, (thing.name,), why))
+
+
+def _how(path: str, facts: Facts) -> str:
+    if path not in dict(facts.no_overlay):
+        return OVERLAY
+    return COPY if _is_small(path, facts) else ""
+
+
+def _is_small(path: str, facts: Facts) -> bool:
+    return any(
+        tree == path and size <= COPY_BYTES and entries <= COPY_ENTRIES for tree, size, entries in facts.sizes
+    )
+
+
+def _why_not(path: str, kind: str, facts: Facts) -> str:
+    if kind != "folder":
+        return "it is a mount of a single file"
+    why = dict(facts.no_overlay)[path]
+    return f"no overlay ({why}), and it is larger than {size_text(COPY_BYTES)} or {COPY_ENTRIES} files"
+
+
+def _notes(trees: Trees, facts: Facts) -> Iterator[str]:
+    kinds = [thing.kind for thing in trees.held.values()]
+    if OVERLAY in kinds:
+        yield (
+            "held by an overlay: to rename a folder that was there before is EXDEV; mv copies it instead, "
+            "`git mv` does not"
+        )
+    for path in facts.strange:
+        if path in trees.held and trees.held[path].kind == OVERLAY:
+            yield (
+                f"{path} is of another user or group than the command: what is of them cannot be changed "
+                "inside (EOVERFLOW)"
+            )
+    for path, why in facts.no_overlay:
+        if path in trees.held:
+            yield f"{path} is held by a copy, made at each start, as no overlay can hold it: {why}"
