@@ -1,0 +1,303 @@
+"""What the command changed in held things, as values: its side, the base and the host's side, compared.
+
+Rule: the list is complete or there is none. All that differs from the base is in it, every path of a deleted
+folder too; what the host has already is not; what the host changed meanwhile is a conflict, and so is what
+nobody knows the base of. Only what the command touched is read, so a look takes time for what changed and for
+streaming the base. What has lost its permission bits is read all the same (jail.hold.closed).
+
+A file of the host counts as unchanged while its kind, inode, size, permission bits and modification time are
+those of the base (its change time may differ: an apply that was rolled back, or a new hard link, alters
+that), a folder while its bits are, a symlink while its target is.
+"""
+
+import os
+import stat
+
+from jail.errors import JailError
+from jail.hold import base, closed, freshgit, inside, opening, renames, store
+from jail.hold.change import (
+    ABSENT,
+    ADDED,
+    DELETED,
+    MODE,
+    MODIFIED,
+    SETTINGS,
+    TIME,
+    TYPE,
+    UNKNOWN,
+    Change,
+    State,
+)
+from jail.hold.hostside import HostSide
+from jail.hold.opening import link_host, link_new, open_host, open_new
+from jail.hold.store import Manifest
+from jail.light import Final, Iterable, Iterator
+from jail.plan.held import FILE, OVERLAY, Held
+
+__all__ = ["KEPT_BITS", "changes", "link_host", "link_new", "open_host", "open_new"]
+
+KEPT_BITS: Final = 0o775
+"""Permission bits that an applied file or folder can have."""
+CHANGED: Final = "changed on the host since the run began"
+APPEARED: Final = "added on the host since the run began"
+VANISHED: Final = "deleted on the host since the run began"
+FOLDER_GONE: Final = "its folder is gone from the host"
+GREW: Final = "something was added in it on the host since the run began"
+HOLDS_CONFLICT: Final = "something in it changed on the host since the run began"
+NOT_WHOLE: Final = "its base is unknown: the snapshot was not finished"
+BEGAN: Final = "its base is unknown: it changed on the host while the run began"
+BEYOND: Final = "its path is too long for what is in it to be looked at"
+
+
+def changes(session_folder: str, manifest: Manifest) -> Iterator[Change]:
+    """The changes that a session holds, sorted by thing and by the bytes of the path; `tier` and `reason` are
+    not set.
+
+    Of a rename, `old` is what the source was. Raises JailError for what cannot be looked at.
+    """
+    try:
+        found = _all(session_folder, manifest, strict=True)
+    except PermissionError:
+        rows = closed.answer(lambda: [_row(each) for each in _all(session_folder, manifest, strict=False)])
+        found = [_change(row) for row in rows]
+    except OSError as error:
+        raise _unreadable(error) from error
+    return iter(found)
+
+
+def _row(change: Change) -> tuple[object, ...]:
+    """As marshal takes it: plain tuples."""
+    return tuple(tuple(each) if isinstance(each, State) else each for each in change)
+
+
+def _change(row: tuple[object, ...]) -> Change:
+    return Change._make(State._make(each) if isinstance(each, tuple) else each for each in row)
+
+
+def _unreadable(error: OSError) -> JailError:
+    return JailError(
+        "what this session holds cannot be looked at",
+        where=f"{error.filename or ''}: {error.strerror or error}",
+        hint="nothing was applied, and nothing is lost",
+    )
+
+
+def _all(session_folder: str, manifest: Manifest, *, strict: bool) -> list[Change]:
+    found: list[Change] = []
+    try:
+        for thing in manifest.held:
+            if thing.kind == FILE:
+                found += _of_file(session_folder, thing)
+            else:
+                found += _Tree(session_folder, thing, strict=strict).changes()
+    except PermissionError as error:
+        if strict:
+            raise
+        raise _unreadable(error) from error
+    return found
+
+
+def _differs(old: State, new: State) -> str:
+    """What happened from one state of a path to the next: a word of LETTERS, or ""."""
+    if old.kind != new.kind:
+        return ADDED if old.kind == "absent" else DELETED if new.kind == "absent" else TYPE
+    # What has no digest is equal to nothing.
+    if new.kind in ("file", "symlink") and (
+        not new.digest or (old.size, old.digest) != (new.size, new.digest)
+    ):
+        return MODIFIED
+    if old.mode != new.mode and new.kind != "symlink":
+        return MODE
+    return TIME if new.kind == "file" and old.mtime_ns != new.mtime_ns else ""
+
+
+def _is_done(new: State, now: State) -> bool:
+    """Whether a host that has moved off the base has what would be applied; times do not count."""
+    kept = new._replace(mode=new.mode & KEPT_BITS)
+    return any(_differs(now, each) in ("", TIME) for each in (new, kept))
+
+
+class _Tree:
+    """The look at one held tree."""
+
+    def __init__(self, session_folder: str, thing: Held, *, strict: bool) -> None:
+        self._thing = thing
+        self._held = store.folder_of(session_folder)
+        self._top = opening.new_top(session_folder, thing)
+        self._host = HostSide(thing.path, strict=strict)
+        self._blocked: set[str] = set()
+        self._left = inside.Left()
+        self._base = base.Entries()
+
+    def changes(self) -> list[Change]:
+        """The changes, sorted by the bytes of their paths."""
+        try:
+            paths = sorted(self._paths(), key=os.fsencode)
+            by_folder: dict[str, list[str]] = {}
+            for path in paths:
+                if path:
+                    folder, _, name = path.rpartition("/")
+                    by_folder.setdefault(folder, []).append(name)
+            judged = [change for path in paths if (change := self._judged(path))]
+            judged = self._folders_that_stay(judged, by_folder)
+            return renames.paired(judged, self._host.digest)
+        finally:
+            self._host.close()
+
+    def _paths(self) -> Iterable[str]:
+        """The paths that differ or may."""
+        try:
+            top = opening.open_top(self._top)
+        except FileNotFoundError:
+            return ()  # the run did not come so far
+        try:
+            if self._thing.kind == OVERLAY:
+                self._left = inside.look(top, lambda *_: True, upper=True)
+                self._base = base.read(self._held, self._thing.name, self._left.concerns)
+            else:
+                self._base = base.read(self._held, self._thing.name, lambda _: True)
+                self._left = inside.look(top, self._is_touched, upper=False)
+        finally:
+            os.close(top)
+        if not self._base.complete:
+            # The names of the host's side stand in for those of the base; what they were, nobody knows.
+            overlay = self._thing.kind == OVERLAY
+            for path in self._host.paths():
+                if path not in self._base and (not overlay or self._left.concerns(path)):
+                    self._base[path] = UNKNOWN_ENTRY
+        if self._thing.kind == OVERLAY:
+            return {*self._left.states, *self._base}
+        return {*self._left.states, *self._gone_from_copy()}
+
+    def _is_touched(self, path: str, found: os.stat_result) -> bool:
+        entry = self._base[path]
+        return (entry.own_ino, entry.own_ctime_ns) != (found.st_ino, found.st_ctime_ns)
+
+    def _gone_from_copy(self) -> Iterator[str]:
+        left = self._left
+        unseen = set(left.beyond)
+        for path in sorted(self._base) if unseen else self._base:
+            if path.rpartition("/")[0] in unseen and path:
+                unseen.add(path)
+            elif path not in left.states and path not in left.same and not _was_left_out(self._base[path]):
+                yield path
+
+    def _judged(self, path: str) -> Change | None:
+        new = self._left.states.get(path, ABSENT)
+        entry = self._base[path]
+        found = self._host.stat(path)
+        now = self._host.state(path, found, new)
+        unchanged = _is_base(entry, found, now)
+        old = _old(entry, now.digest if unchanged else "")
+        compared = now if old.kind == "unknown" else old
+        what = _differs(compared, new)
+        if not what and path in self._left.beyond and self._thing.kind == OVERLAY:
+            return Change(self._thing.name, path, MODIFIED, old, new, now, "", BEYOND)
+        is_blocked = bool(path) and path.rpartition("/")[0] in self._blocked
+        if new.kind == "folder" and (is_blocked or (now.kind not in ("folder", compared.kind))):
+            self._blocked.add(path)
+        if not what or (not unchanged and _is_done(new, now)):
+            return None
+        conflict = "" if unchanged else self._conflict(entry, now)
+        conflict = FOLDER_GONE if is_blocked and entry.kind != "unknown" else conflict
+        if what == MODIFIED and path.rpartition("/")[2] == "config" and self._is_git_dir(path):
+            what = SETTINGS
+        return Change(self._thing.name, path, what, old, new, now, "", conflict)
+
+    def _conflict(self, entry: base.Entry, now: State) -> str:
+        if entry.kind == "unknown":
+            return BEGAN if self._base.complete else NOT_WHOLE
+        if entry.kind == "absent":
+            return APPEARED
+        return VANISHED if now.kind == "absent" else CHANGED
+
+    def _is_git_dir(self, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        beside = f"{folder}/" if folder else ""
+        made = {
+            name for name in ("HEAD", "commondir", "objects", "refs") if beside + name in self._left.states
+        }
+        return freshgit.is_git_dir({*self._host.names(folder), *made})
+
+    def _folders_that_stay(self, judged: list[Change], by_folder: dict[str, list[str]]) -> list[Change]:
+        """Deleted folders that the host needs: they, and those above them, are conflicts."""
+        kept: set[str] = set()
+        for at in range(len(judged) - 1, -1, -1):
+            change = judged[at]
+            if not change.conflict and change.new.kind != "folder" and change.now.kind == "folder":
+                conflict = self._why_it_stays(change.path, kept, by_folder)
+                change = judged[at] = change._replace(conflict=conflict)
+            if change.conflict:
+                kept.add(change.path.rpartition("/")[0])
+        return judged
+
+    def _why_it_stays(self, path: str, kept: set[str], by_folder: dict[str, list[str]]) -> str:
+        if path in kept:
+            return HOLDS_CONFLICT
+        prefix = f"{path}/" if path else ""
+        known = {name for name in by_folder.get(path, ()) if self._base[prefix + name].kind != "absent"}
+        try:
+            return "" if known.issuperset(self._host.names(path)) else GREW
+        except PermissionError:
+            return GREW
+
+
+UNKNOWN_ENTRY: Final = base.UNKNOWN
+
+
+def _was_left_out(entry: base.Entry) -> bool:
+    """Whether an entry of a copy's base has no copy: then its absence says nothing."""
+    return not entry.own_ino and entry.kind in ("socket", "special", "unknown", "absent")
+
+
+def _old(entry: base.Entry, digest: str) -> State:
+    """`digest`: of the host's content, where it is the base's too."""
+    digest = entry.digest or digest
+    return UNKNOWN if entry.kind == "unknown" else State(*entry[:4], digest)
+
+
+def _is_base(entry: base.Entry, found: os.stat_result | None, now: State) -> bool:
+    """Whether the host has a path as it was in the base."""
+    if found is None or entry.kind != now.kind:
+        return entry.kind == now.kind
+    if entry.kind == "symlink":
+        return entry.digest == now.digest
+    if entry.kind == "folder":
+        return entry.mode == now.mode
+    was = (entry.ino, entry.mode, entry.size, entry.mtime_ns)
+    return was == (found.st_ino, stat.S_IMODE(found.st_mode), now.size, found.st_mtime_ns)
+
+
+def _of_file(session_folder: str, thing: Held) -> list[Change]:
+    """The change of a held file; its base is a content, so the host's side may have changed beside it."""
+    held = store.folder_of(session_folder)
+    new = _file_state(opening.new_top(session_folder, thing), os.path.basename(thing.path))
+    if new is None:
+        return []  # the run did not come so far
+    old = _file_state(f"{held}/{store.BASE}", thing.name) or ABSENT
+    if old.kind != "file":
+        old = UNKNOWN
+    now = _file_state(opening.host_top(thing), os.path.basename(thing.path)) or ABSENT
+    what = _differs(now if old.kind == "unknown" else old, new)
+    if what in ("", MODE, TIME) or _differs(now, new) in ("", MODE, TIME):
+        return []
+    conflict = ""
+    if old.kind == "unknown":
+        conflict = NOT_WHOLE
+    elif now.kind != "file":
+        conflict = VANISHED if now.kind == "absent" else CHANGED
+    return [Change(thing.name, "", SETTINGS if what == MODIFIED else what, old, new, now, "", conflict)]
+
+
+def _file_state(folder_path: str, name: str) -> State | None:
+    """The state of a name in a folder; None where there is no such folder."""
+    try:
+        folder = opening.open_top(folder_path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return inside.state(folder, name)
+    except FileNotFoundError:
+        return ABSENT
+    finally:
+        os.close(folder)
