@@ -1,6 +1,7 @@
 """The survey of this very host: what a plan is made of is looked at once, and nothing of a refused workspace."""
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -59,14 +60,14 @@ def test_what_is_held_is_looked_at_as_what_is_written(ground: Ground) -> None:
     (ground.home / "link").symlink_to(lib)
     (ground.workspace / "secret").write_text("x")
     (lib / "alias").hardlink_to(ground.workspace / "secret")
-    os.mkfifo(lib / "pipe")
+    os.mknod(lib / "socket", stat.S_IFSOCK | 0o600)
     facts = ground.looks(hold=(".", "~/link"), hide=("./secret",))
     work = str(ground.workspace)
     assert [(place.given, place.real) for place in facts.hold] == [
         (work, work),
         (f"{ground.home}/link", str(lib)),
     ]
-    assert facts.sockets == (f"{lib}/pipe",)
+    assert facts.sockets == (f"{lib}/socket",)
     assert [place.real for place in facts.hide] == [f"{work}/secret", f"{lib}/alias"]
     assert {work, str(lib)} <= set(ground.identities)
     assert ground.looks().hold == ()
