@@ -19,7 +19,7 @@ from jail.kernel.filters import Filters
 from jail.launch import command, holding, init, restore
 from jail.launch.channel import Channel, tell_failure
 from jail.launch.steps import Build
-from jail.light import Final, NamedTuple, NoReturn, signal
+from jail.light import NamedTuple, NoReturn, signal
 from jail.plan.steps import Plan
 
 
@@ -199,7 +199,7 @@ def _watch(guard: "restore.Guard", mountinfo: int, ends: tuple[Channel, Channel]
         poller.register(end.fileno(), select.POLLIN)
     guard.check(time.monotonic())
     while True:
-        for fd, mask in poller.poll(RETRY_MS if guard.missing else None):
+        for fd, mask in poller.poll(guard.retry_ms):
             if fd == link.fileno() and mask:
                 # Process 1 closes its files before the kernel has killed the others; it is reaped after them
                 # (pid_namespaces(7)).
@@ -208,9 +208,3 @@ def _watch(guard: "restore.Guard", mountinfo: int, ends: tuple[Channel, Channel]
             if fd == control.fileno() and control.receive() is None:
                 os._exit(EXIT_JAIL)
         guard.check(time.monotonic())
-
-
-RETRY_MS: Final = 5
-"""How often a protected path that the host took away is looked for, until it is back; only then does the
-keeper wake by time.
-"""

@@ -27,6 +27,7 @@ from jail.plan.steps import Plan
 from jail.policy.amounts import duration_text, size_text
 
 if TYPE_CHECKING:
+    from jail.launch.heldsize import HeldSize
     from jail.launch.record import Record
     from jail.launch.watch import Watch
 
@@ -54,9 +55,13 @@ class Hit(NamedTuple):
 
 
 class Limits:
-    """The limits of one run; `group` is the folder of its control group, "" when there is none."""
+    """The limits of one run; `group` is the folder of its control group, "" when there is none; `held` weighs
+    what the session holds, None when it holds nothing.
+    """
 
-    def __init__(self, plan: Plan, group: str, processes: Processes, streams: Streams) -> None:
+    def __init__(
+        self, plan: Plan, group: str, processes: Processes, streams: Streams, held: "HeldSize | None" = None
+    ) -> None:
         self._plan = plan
         self._values = dict(plan.limits)
         self._group = group
@@ -66,6 +71,7 @@ class Limits:
         self._deadline = time.monotonic() + SETUP_LIMIT
         self._next_look = 0.0
         self._watch: Watch | None = None
+        self._held = held
         self._before = ""
         self._crowded = False
         self._files = FileTable(self._values["processes"] * self._values["open_files"])
@@ -81,11 +87,14 @@ class Limits:
             self._next_look = now + min(LOOK, self._values["memory_bytes"] / _FASTEST)
         if not self._group:
             self._before = files.content("/proc/meminfo")
+        if self._held is not None:
+            self._held.start(now)
 
     @property
     def timeout(self) -> float | None:
         """Seconds until `check` has something to do without an event; None for never."""
-        times = [each for each in (self._deadline, self._next_look) if each]
+        held = self._held.due if self._held is not None and self.hit is None else 0.0
+        times = [each for each in (self._deadline, self._next_look, held) if each]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def check(self, record: "Record") -> Outcome | None:
@@ -109,6 +118,8 @@ class Limits:
             self._tell(record, Hit(outcome.TIMEOUT, "timeout", detail, EXIT_TIMEOUT))
         elif self._streams.quota.spent:
             self._tell(record, Hit(outcome.OUTPUT, "output", self._most("output_bytes")))
+        if self._held is not None and self.hit is None and self._held.due <= now and self._held.over():
+            self._tell(record, Hit(outcome.KEPT_BACK, "held", self._most("held_bytes")))
         if self._next_look <= now and (self._next_look or record.keeps):
             return self._look(record, now)
         return None

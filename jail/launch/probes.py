@@ -9,9 +9,10 @@ import _socket
 import errno
 import os
 
-from jail.kernel import libc, namespaces, netlink
+from jail.kernel import libc, mounts, namespaces, netlink
 from jail.kernel.syscalls import number
 from jail.light import Callable, Final, Iterator
+from jail.plan.held import COPY, OVERLAY, Held
 from jail.plan.steps import Plan
 
 TUNNELS: Final = frozenset("tunl0 gre0 gretap0 erspan0 ip_vti0 ip6_vti0 sit0 ip6tnl0 ip6gre0".split())
@@ -41,6 +42,9 @@ def run(plan: Plan, parent: int) -> Iterator[Result]:
     yield _equal("own process namespace", os.getppid(), parent)
     yield _equal("own ids", (os.getresuid(), os.getresgid()), ((plan.uid,) * 3, (plan.gid,) * 3))
     yield _equal("workspace is there", [plan.workspace], [plan.workspace] * os.path.isdir(plan.workspace))
+    for thing in plan.held:
+        if thing.kind in (OVERLAY, COPY):
+            yield _held(thing)
 
 
 def _refusals(plan: Plan) -> Iterator[tuple[str, int, Callable[[], object]]]:
@@ -69,6 +73,17 @@ def _connect_out() -> None:
         probe.connect(_SEND_NOWHERE)
     finally:
         probe.close()
+
+
+def _held(thing: Held) -> Result:
+    """Whether what is written to a held tree goes to the mount that the session has for it."""
+    fd = os.open(thing.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        mounted = mounts.is_mount_root(fd, thing.path)
+        held = mounted and (thing.kind == COPY or mounts.is_overlay(fd, thing.path))
+    finally:
+        os.close(fd)
+    return f"held: {thing.path}", held, thing.kind if held else "the host's own"
 
 
 def _refused(name: str, expected: int, attempt: Callable[[], object]) -> Result:

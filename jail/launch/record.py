@@ -12,7 +12,7 @@ import time
 from jail import __version__
 from jail.errors import JailError, say
 from jail.kernel import files, trees
-from jail.launch import changes, probes, quarantine, sweep, watchlist
+from jail.launch import changes, holding, probes, quarantine, sweep, watchlist
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
@@ -90,7 +90,7 @@ class Record:
         self._watch.also(
             os.path.dirname(step.target)
             for step in self._plan.steps
-            if step.verb == "protect" and step.source
+            if step.verb in ("protect", *holding.TABLE) and step.source
         )
 
     def _folder(self, name: str) -> int:
@@ -123,7 +123,8 @@ class Record:
 
     def restored(self, path: str, before: str, after: str, window: float) -> None:
         """It is back, `window` seconds after it was missed."""
-        self._restored[path] = after
+        if path not in [thing.path for thing in self._plan.held]:  # what the host does there is its own
+            self._restored[path] = after
         self.ledger.append(
             "restored", path=path, digest_before=before, digest_after=after, window_s=round(window, 6)
         )

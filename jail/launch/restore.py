@@ -6,6 +6,7 @@ of the tree that was read-only already, so that no writable moment is added to t
 opened. That window is told to the ledger, with digests of what was there before and what is there after;
 nobody claims that nothing was written in it. Both digests are read when the mount is back: what was written
 to the file that was replaced, when the kernel had dropped its mount and not yet its name, is in the first.
+A held tree is put back as it was, from a copy of its mount; the digest after tells what it covers then.
 """
 
 import errno
@@ -13,9 +14,9 @@ import os
 import time
 
 from jail.kernel import files, mounts, trees
-from jail.launch import steps
+from jail.launch import holding, steps
 from jail.launch.channel import Channel
-from jail.light import Final, NamedTuple
+from jail.light import Final, NamedTuple, suppress
 from jail.plan.inside import EMPTY_FOLDER
 from jail.plan.steps import Step
 
@@ -28,14 +29,22 @@ GONE_AFTER: Final = 2.0
 puts it back at once."""
 
 
+RETRY_MS: Final = 5
+SLOW_RETRY_MS: Final = 100
+"""How often what the host took away is looked for, until it is back; only then does the keeper wake by time.
+"""
+
+
 class _Held(NamedTuple):
     """One mount inside a writable tree: its step, its path beneath the tree, and a readable fd of what it
-    shows (-1: none).
+    shows (-1: none); `spare`: of a held tree, a detached copy of its mount with all that is mounted in it
+    (-1: none).
     """
 
     step: Step
     path: str
     readable: int
+    spare: int = -1
 
 
 class Guard:
@@ -48,11 +57,20 @@ class Guard:
         self._held = {
             step.target: self._hold(step)
             for step in build.plan.steps
-            if step.verb in ("pin", "protect", "hide") and step.source in build.trees
+            if step.verb in ("pin", "protect", "hide", *holding.TABLE) and step.source in build.trees
         }
 
     def _hold(self, step: Step) -> _Held:
-        return _Held(step, step.target[len(step.source) :].strip("/"), self._readable(step))
+        path = step.target[len(step.source) :].strip("/")
+        spare = self._spare(step, path) if step.verb in holding.TABLE else -1
+        return _Held(step, path, self._readable(step), spare)
+
+    def _spare(self, step: Step, path: str) -> int:
+        place = files.openat2(self._build.trees[step.source], path, os.O_PATH | os.O_NOFOLLOW, _RESOLVE)
+        try:
+            return mounts.clone(place, step.target)
+        finally:
+            os.close(place)
 
     def _readable(self, step: Step) -> int:
         if step.verb != "protect":
@@ -81,14 +99,24 @@ class Guard:
             try:
                 if mounts.is_mount_root(place, held.path):
                     continue
-                self._restore(held, place)
-            except FileNotFoundError:
+                covered = self._restore(held, place)
+            except (FileNotFoundError, NotADirectoryError):
                 self._lost(target, held, now)  # taken away again between two calls
                 continue
             finally:
                 os.close(place)
             self._lost(target, held, now)
-            self._restored(target, held)
+            self._restored(target, held, covered)
+
+    @property
+    def retry_ms(self) -> int | None:
+        """Milliseconds until what is away is looked for again; None when nothing is. At first often; of what
+        stays away a name that comes back tells (record.py).
+        """
+        if not self.missing:
+            return None
+        newest = max(since for since, _ in self.missing.values())
+        return RETRY_MS if time.monotonic() - newest < GONE_AFTER else SLOW_RETRY_MS
 
     def _give_over(self, target: str, held: _Held, now: float) -> None:
         """A protected name that stays away is an absent one: what is made there is moved away from now on."""
@@ -117,22 +145,28 @@ class Guard:
             self.missing[target] = (now, before)
             self._control.send("lost", target, before)
 
-    def _restored(self, target: str, held: _Held) -> None:
+    def _restored(self, target: str, held: _Held, covered: int) -> None:
         since, before = self.missing.pop(target)
         window = time.monotonic() - since
-        fresh = held._replace(readable=self._readable(held.step))
+        fresh = self._hold(held.step)
         self._held[target] = fresh
-        self._control.send("restored", target, before, _digest(fresh.readable), window)
-        if held.readable >= 0:
-            os.close(held.readable)
+        after = _digest(covered if covered >= 0 else fresh.readable)
+        self._control.send("restored", target, before, after, window)
+        for fd in (held.readable, held.spare, covered):
+            if fd >= 0:
+                os.close(fd)
 
-    def _restore(self, held: _Held, place: int) -> None:
+    def _restore(self, held: _Held, place: int) -> int:
+        """Mount it again; a readable fd of what a held tree covers now, else -1."""
+        if held.spare >= 0:
+            return _put_back(held, place)
         if held.step.verb == "pin":
             steps.mount_over(place, place, steps.SAFE, held.step.target)
         elif held.step.verb == "protect":
             self._protect(held, place)
         else:
             self._hide(held, place)
+        return -1
 
     def _protect(self, held: _Held, place: int) -> None:
         kept = self._build.kept[held.step.source]
@@ -149,6 +183,19 @@ class Guard:
         source = self._build.inside(EMPTY_FOLDER)
         steps.mount_over(place, source, steps.READ_ONLY, held.step.target)
         os.close(source)
+
+
+def _put_back(held: _Held, place: int) -> int:
+    covered = -1
+    with suppress(PermissionError):
+        covered = os.open(".", files.FOLDER, dir_fd=place)  # ENOTDIR: something else is in its place
+    try:
+        mounts.attach(held.spare, place, held.step.target)
+    except OSError:
+        if covered >= 0:
+            os.close(covered)
+        raise
+    return covered
 
 
 def _digest(fd: int) -> str:

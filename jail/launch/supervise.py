@@ -38,6 +38,7 @@ from jail.light import TYPE_CHECKING, Callable, Final, signal
 from jail.plan.steps import Plan
 
 if TYPE_CHECKING:
+    from jail.launch.heldsize import HeldSize
     from jail.launch.record import Record
 
 BLIND: Final = 0.05
@@ -57,7 +58,8 @@ class Supervisor:
         self._streams = Streams(plan)
         self._processes = Processes()
         self._group = group
-        self._limits = Limits(plan, group, self._processes, self._streams)
+        held = _held_size(plan, built_from.held)
+        self._limits = Limits(plan, group, self._processes, self._streams, held)
         self.record: Record | None = None
         self._outcome: Outcome | None = None
         self._note = ""
@@ -276,6 +278,14 @@ class Supervisor:
             if tag in ("lost", "restored", "gone") and self.record is not None:
                 _HEARD[tag](self, self.record, values, fds)
         self._processes.control.close()
+
+
+def _held_size(plan: Plan, folder: str) -> "HeldSize | None":
+    if not folder:
+        return None
+    from jail.launch import heldsize  # most runs hold nothing
+
+    return heldsize.HeldSize(folder, plan.held, dict(plan.limits)["held_bytes"])
 
 
 class _EnoughError(Exception):

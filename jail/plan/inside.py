@@ -7,6 +7,7 @@ it says.
 
 from jail.light import Final, Mapping
 from jail.plan.facts import Facts
+from jail.plan.held import COPY, OVERLAY
 from jail.plan.steps import Plan, Step
 from jail.policy.value import Policy
 
@@ -115,12 +116,23 @@ def _quoted(text: str) -> str:
     return '"' + kept.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def _held(plan: Plan) -> str:
+    held = "".join(f"  {thing.path}\n" for thing in plan.held if thing.kind in (OVERLAY, COPY))
+    if not held:
+        return ""
+    return (
+        f"Held, so that what you write there stays here until a person applies it:\n{held}"
+        "There, to rename a folder that was there before you meets EXDEV: copy it, and remove the old one.\n"
+    )
+
+
 def _readme(plan: Plan) -> str:
     writable = "".join(f"  {path}\n" for path in plan.writable)
     return (
         "You run inside `jail`: walls that the Linux kernel keeps. They cannot be opened from here;\n"
         "do not retry what they refuse.\n\n"
         f"Writable:\n{writable}"
+        f"{_held(plan)}"
         "Everything else is read-only (EROFS) or absent (ENOENT). In the workspace these are read-only\n"
         "too, or are moved away as soon as they are made: RESEARCH.md, agent settings and memory, editor\n"
         "tasks, git hooks and git config.\n\n"

@@ -7,6 +7,7 @@ Nothing secret is printed: of the environment the names alone.
 
 from jail.errors import printable
 from jail.light import Final, Iterator
+from jail.plan.held import COPY, FILE, OVERLAY
 from jail.plan.steps import Plan, Step
 from jail.policy.amounts import limit_text, size_text
 
@@ -23,6 +24,7 @@ def lines(plan: Plan, accepted: tuple[str, ...]) -> list[str]:
         f"workspace        {plan.workspace}",
         f"as               uid {plan.uid}, gid {plan.gid}{_idmap(plan)}",
         *_paragraph("writable", list(plan.writable)),
+        *_held(plan),
         "network          loopback only",
         f"terminal         {_terminal(plan)}",
         *_wrapped(f"{'limits':17}", _limits(plan)),
@@ -42,6 +44,27 @@ def lines(plan: Plan, accepted: tuple[str, ...]) -> list[str]:
     if plan.notes:
         shown += ["", *(f"note: {note}" for note in plan.notes)]
     return [printable(line) for line in shown]
+
+
+def _held(plan: Plan) -> list[str]:
+    """What is written to and stays in the session."""
+    shown: list[str] = []
+    for thing in plan.held:
+        how = _HOW[thing.kind]
+        end = "a person applies it"
+        if thing.deliver:
+            end = f"{thing.deliver} are delivered where the policy says so, a person applies the rest"
+        shown += _wrapped(
+            f"{'held' if not shown else '':17}", [thing.path, f"({how}):", f"{thing.why};", end]
+        )
+    return shown
+
+
+_HOW: Final = {
+    OVERLAY: "by an overlay",
+    COPY: "by a copy, made at the start",
+    FILE: "by a link to a copy",
+}
 
 
 def _groups(steps: tuple[Step, ...]) -> Iterator[tuple[int, list[Step]]]:
@@ -109,6 +132,7 @@ def values(plan: Plan, accepted: tuple[str, ...]) -> dict[str, object]:
     shown["environment"] = [name for name, _ in plan.environment]
     shown["steps"] = [each._asdict() for each in plan.steps]
     shown["losses"] = [{**loss._asdict(), "accepted": loss.name in accepted} for loss in plan.losses]
+    shown["held"] = [thing._asdict() for thing in plan.held]
     shown["limits"] = dict(plan.limits)
     shown["watched"] = [{"path": path, "reason": why} for path, why in plan.watched]
     return shown

@@ -24,6 +24,20 @@ HOSTS: dict[str, Facts] = {
         path=(*FACTS.path, absent("/opt/none"), folder(f"{WORKSPACE}/.venv/bin")),
         sockets=(f"{WORKSPACE}/run.sock",),
     ),
+    "plan-held": FACTS._replace(
+        hold=(folder(WORKSPACE)._replace(given="."), folder("/srv/notes")),
+        path=(*FACTS.path, folder(f"{WORKSPACE}/.venv/bin")),
+        command_trees=((f"{WORKSPACE}/.venv/bin", f"{WORKSPACE}/.venv"),),
+        guarded=(
+            *FACTS.guarded[:1],
+            *(guarded._replace(git=True) for guarded in FACTS.guarded[1:]),
+        ),
+        no_overlay=(("/srv/notes", "there are mounts in it: /srv/notes/a"),),
+        sizes=(("/srv/notes", 1 << 20, 100),),
+        submounts=(("/srv/notes/a", "folder"),),
+        strange=(WORKSPACE,),
+        sockets=(f"{WORKSPACE}/run.sock",),
+    ),
 }
 
 LEVEL_FACTS = FACTS._replace(
