@@ -19,6 +19,7 @@ from jail.launch.channel import Channel
 from jail.light import Final, NamedTuple, suppress
 from jail.plan.inside import EMPTY_FOLDER
 from jail.plan.steps import Step
+from jail.policy.paths import beneath, deepest
 
 _RESOLVE: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
 
@@ -57,7 +58,9 @@ class Guard:
         self._held = {
             step.target: self._hold(step)
             for step in build.plan.steps
-            if step.verb in ("pin", "protect", "hide", *holding.TABLE) and step.source in build.trees
+            if step.verb in ("pin", "protect", "hide", *holding.TABLE)
+            and step.source in build.trees
+            and not _is_in_a_held_tree(step, build)
         }
 
     def _hold(self, step: Step) -> _Held:
@@ -183,6 +186,15 @@ class Guard:
         source = self._build.inside(EMPTY_FOLDER)
         steps.mount_over(place, source, steps.READ_ONLY, held.step.target)
         os.close(source)
+
+
+def _is_in_a_held_tree(step: Step, build: steps.Build) -> bool:
+    """No action on the host reaches what is mounted in there; it comes and goes with that tree."""
+    held = [
+        each.target for each in build.plan.steps if each.verb in holding.TABLE and each.target != step.target
+    ]
+    tree = deepest(step.target, held)
+    return bool(tree) and beneath(tree, step.source)
 
 
 def _put_back(held: _Held, place: int) -> int:

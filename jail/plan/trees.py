@@ -8,7 +8,7 @@ ancestors from being renamed away with it.
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.light import Final
 from jail.plan.facts import Facts, Place
-from jail.plan.held import Held
+from jail.plan.held import COPY, Held
 from jail.plan.steps import Loss, Step
 from jail.policy.paths import between, deepest
 
@@ -103,6 +103,8 @@ class Trees:
         if path in self.read_only:
             del self.read_only[path]
         elif self.holds(path):
+            if self.keeps(path) and self.held[deepest(path, self.held)].kind == COPY:
+                kind = "if-there"  # a copy has no sockets, nor what may not be read
             self.inner[path] = Step("hide", path, tree, (kind,), why)
 
     def pin(self, path: str, tree: str) -> None:
