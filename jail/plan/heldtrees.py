@@ -9,7 +9,7 @@ from jail.light import Final, Iterator
 from jail.plan.facts import Facts, Place
 from jail.plan.held import COPY, COPY_BYTES, COPY_ENTRIES, FILE, OVERLAY, Held, Wanted, wanted
 from jail.plan.steps import Loss, Step
-from jail.plan.trees import Trees, refusal
+from jail.plan.trees import Trees
 from jail.policy.amounts import size_text
 from jail.policy.paths import beneath, deepest
 
@@ -22,10 +22,6 @@ _REMEDY: Final = (
 
 def give(trees: Trees, facts: Facts) -> list[Loss]:
     """Hold what is to be held of the given trees; the losses of what cannot be."""
-    for place in facts.write:
-        if place.real in [rule.real for rule in facts.hold]:
-            what = f"{place.given} is held, and given for writing at once"
-            raise refusal(what, f"files.hold: {place.given}", "take one of the two rules out")
     lost: list[str] = []
     for each in wanted(facts):
         if each.kind == "folder":
