@@ -14,13 +14,15 @@ The manifest is written before anything inside runs; who reads it later trusts i
 trusted. Written without `json`, which a launch does not import.
 """
 
+import errno
 import os
+import stat
 
 from jail.errors import JailError
 from jail.kernel import files
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple
-from jail.plan.held import COPY, OVERLAY, Held
+from jail.plan.held import COPY, FILE, OVERLAY, Held
 
 FOLDER: Final = "held"
 MANIFEST: Final = "manifest"
@@ -31,6 +33,8 @@ WORK: Final = "work"
 TREE: Final = "tree"
 MANIFEST_BYTES: Final = 16 << 20
 """A manifest is read whole; ours have a few hundred bytes for each thing held."""
+FILE_BYTES: Final = 64 << 20
+"""The largest single file that is held: it is copied twice before each run, and read whole for that."""
 
 
 class Manifest(NamedTuple):
@@ -71,7 +75,7 @@ def write_manifest(held_folder: str, manifest: Manifest) -> None:
 
 
 def prepare(held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tuple[int, int]) -> None:
-    """Make what each held tree needs: the folders of an overlay, or the copy with its base.
+    """Make what each held thing needs: the folders of an overlay, or the copy with its base.
 
     `owner`: uid and gid of who writes them, (-1, -1) for ourselves; `started_ns` as in copies.make. Raises
     OSError, and TooLargeError for a copy.
@@ -85,6 +89,9 @@ def prepare(held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tu
             os.chown(path, *owner)
         if thing.kind == COPY:
             _copy(thing.path, f"{folder}/{TREE}", f"{held_folder}/{BASE}/{thing.name}", started_ns, owner)
+    alone = tuple(thing for thing in held if thing.kind == FILE)
+    if alone:
+        prepare_files(held_folder, alone, owner)
 
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {OVERLAY: (UPPER, WORK), COPY: (TREE,)}
@@ -99,6 +106,48 @@ def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, 
     finally:
         for fd in fds:
             os.close(fd)
+
+
+def prepare_files(held_folder: str, held: tuple[Held, ...], owner: tuple[int, int]) -> None:
+    """Copy each held file into files/NAME and base/NAME; both have the same content, whatever the host does
+    meanwhile. `owner`: uid and gid of the copy that the command may write, (-1, -1) for our own. Raises
+    OSError where the file is not regular, readable, and of FILE_BYTES at most.
+    """
+    os.mkdir(f"{held_folder}/{FILES}", 0o700)
+    os.chown(f"{held_folder}/{FILES}", *owner)
+    for thing in held:
+        content, mode = _read(thing.path)
+        _write(f"{held_folder}/{BASE}/{thing.name}", content, 0o600, (-1, -1))
+        folder = f"{held_folder}/{FILES}/{thing.name}"
+        os.mkdir(folder, 0o700)
+        os.chown(folder, *owner)
+        _write(f"{folder}/{thing.path.rpartition('/')[2]}", content, mode & 0o666 | 0o600, owner)
+
+
+def _read(path: str) -> tuple[bytes, int]:
+    fd = files.openat2(-1, path, files.FILE, files.RESOLVE_NO_SYMLINKS)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.ESTALE, "it changed since it was looked at", path)
+        if found.st_size > FILE_BYTES:
+            raise OSError(errno.EFBIG, f"a file that is held has {FILE_BYTES} bytes at most", path)
+        content = b""
+        while chunk := os.read(fd, FILE_BYTES + 1 - len(content)):
+            content += chunk
+        return content, found.st_mode
+    finally:
+        os.close(fd)
+
+
+def _write(path: str, content: bytes, mode: int, owner: tuple[int, int]) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    try:
+        os.fchown(fd, *owner)
+        while content:
+            content = content[os.write(fd, content) :]
+    finally:
+        os.close(fd)
 
 
 def read_manifest(session_folder: str) -> Manifest | None:

@@ -249,11 +249,18 @@ def _of_place(gitdir: str, place: str, beyond: str) -> Iterator[Guarded]:
             yield Guarded(path, kind, "what it leads to would be read as part of the git dir")
     present, absent = protected.split(place, listings)
     for name, row in present:
-        yield Guarded(f"{gitdir}/{name}", _kind(f"{gitdir}/{name}"), row.reason)
+        yield _present(f"{gitdir}/{name}", row)
         if _kind(f"{gitdir}/{name}") == "symlink":
             yield from _guards(beyond, f"{gitdir}/{name}", row.reason)
     for row in absent:
         yield Guarded(f"{gitdir}/{row.name}", "absent", row.reason)
+
+
+def _present(path: str, row: protected.Protected) -> Guarded:
+    """What is there: held is a regular file under its very name, of which a copy can be made."""
+    kind = _kind(path)
+    can_be = kind == "file" and path.endswith(f"/{row.name}") and os.access(path, os.R_OK)
+    return Guarded(path, kind, row.reason, verb=row.verb if can_be else "read")
 
 
 _HOOKS: Final = "git runs what is in it (core.hooksPath)"

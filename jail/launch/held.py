@@ -12,6 +12,7 @@ from jail.hold import store
 from jail.kernel.trees import TooLargeError
 from jail.ledger.place import Session
 from jail.light import Final, Mapping
+from jail.plan.held import FILE
 from jail.plan.steps import Plan
 
 TIME_STAMP_SLACK: Final = 20_000_000
@@ -43,7 +44,9 @@ def prepared(plan: Plan, session: Session, environ: Mapping[str, str]) -> str:
 
 
 def _manifest(plan: Plan, session: Session, environ: Mapping[str, str], started: int) -> store.Manifest:
-    entries = environ.get("PATH", "").split(":")
+    # Only what is put into a tree may shadow a command.
+    trees = any(thing.kind != FILE for thing in plan.held)
+    entries = environ.get("PATH", "").split(":") if trees else []
     path = tuple(dict.fromkeys(os.path.realpath(entry) for entry in entries if entry.startswith("/")))
     return store.Manifest(
         session=session.id,

@@ -120,7 +120,7 @@ def donate(build: Build) -> None:
     idmap = namespaces.idmap_fd(plan.idmap_from, plan.uid, plan.gid) if plan.idmap_from >= 0 else -1
     writable = {step.target for step in plan.steps if step.verb in ("keep", *holding.TABLE)}
     for step in plan.steps:
-        if step.verb in ("bind", "keep", "cache", *holding.TABLE):
+        if step.verb in ("bind", "keep", "cache", "held-files", *holding.TABLE):
             mapped = idmap if step.target in writable or step.target == plan.workspace else -1
             build.donated[(step.source, step.options[0])] = build.open_source(step, mapped)
     if idmap >= 0:

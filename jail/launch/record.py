@@ -13,6 +13,7 @@ from jail import __version__
 from jail.errors import JailError, say
 from jail.kernel import files, trees
 from jail.launch import changes, holding, probes, quarantine, sweep, watchlist
+from jail.launch.held import TIME_STAMP_SLACK
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
@@ -30,9 +31,6 @@ LAST_WORDS_MS: Final = 500
 NESTED: Final = "swept-nested"
 """Folder of the session for parts of nested repositories that would make git run something."""
 _WITHIN: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
-TIME_STAMP_SLACK: Final = 20_000_000
-"""Nanoseconds by which a file's change time may lag behind the clock: it is as coarse as the kernel's tick.
-"""
 
 
 class Record:
@@ -90,7 +88,7 @@ class Record:
         self._watch.also(
             os.path.dirname(step.target)
             for step in self._plan.steps
-            if step.verb in ("protect", *holding.TABLE) and step.source
+            if step.verb in ("protect", "held-file", *holding.TABLE) and step.source
         )
 
     def _folder(self, name: str) -> int:

@@ -14,10 +14,11 @@ import os
 import time
 
 from jail.kernel import files, mounts, trees
-from jail.launch import holding, steps
+from jail.launch import covers, holding, steps
 from jail.launch.channel import Channel
 from jail.light import Final, NamedTuple, suppress
-from jail.plan.inside import EMPTY_FOLDER
+from jail.plan import held_files
+from jail.plan.inside import ABSENT, EMPTY_FOLDER
 from jail.plan.steps import Step
 from jail.policy.paths import beneath, deepest
 
@@ -25,6 +26,8 @@ _RESOLVE: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESO
 
 _AWAY: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """The name, or a folder on the way to it, is not there, or something else is in its place."""
+_DIGESTED: Final = ("protect", "held-file")
+"""Of these the ledger says what was there before and after."""
 GONE_AFTER: Final = 2.0
 """Seconds until a protected name that the host took away counts as absent: a `git switch` or an editor's save
 puts it back at once."""
@@ -58,7 +61,7 @@ class Guard:
         self._held = {
             step.target: self._hold(step)
             for step in build.plan.steps
-            if step.verb in ("pin", "protect", "hide", *holding.TABLE)
+            if step.verb in ("pin", "protect", "hide", "held-file", *holding.TABLE)
             and step.source in build.trees
             and not _is_in_a_held_tree(step, build)
         }
@@ -76,9 +79,10 @@ class Guard:
             os.close(place)
 
     def _readable(self, step: Step) -> int:
-        if step.verb != "protect":
+        if step.verb not in _DIGESTED:
             return -1
-        tree = self._build.trees[step.source]
+        # Past the mount: what a held file covers is the host's, and shows in no mount that can be written.
+        tree = self._build.kept[step.source]
         path = step.target[len(step.source) :].strip("/")
         try:
             return files.openat2(tree, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, _RESOLVE)
@@ -124,7 +128,7 @@ class Guard:
     def _give_over(self, target: str, held: _Held, now: float) -> None:
         """A protected name that stays away is an absent one: what is made there is moved away from now on."""
         since, _ = self.missing[target]
-        if held.step.verb != "protect" or now - since < GONE_AFTER or not self._has_parent(held):
+        if held.step.verb not in _DIGESTED or now - since < GONE_AFTER or not self._has_parent(held):
             return
         del self.missing[target], self._held[target]
         if held.readable >= 0:
@@ -167,6 +171,8 @@ class Guard:
             steps.mount_over(place, place, steps.SAFE, held.step.target)
         elif held.step.verb == "protect":
             self._protect(held, place)
+        elif held.step.verb == "held-file":
+            self._hold_again(held, place)
         else:
             self._hide(held, place)
         return -1
@@ -179,9 +185,16 @@ class Guard:
         finally:
             os.close(source)
 
+    def _hold_again(self, held: _Held, place: int) -> None:
+        if files.kind(os.fstat(place).st_mode) == "folder":
+            self._protect(held, place)  # no link can be mounted on it, and git takes it for no config
+            return
+        link = held_files.link(held.step.options[0])
+        covers.lead_away(self._build.root, place, link, held.step.target)
+
     def _hide(self, held: _Held, place: int) -> None:
         if files.kind(os.fstat(place).st_mode) != "folder":
-            steps.hide_file(self._build.root, place, held.step.target)
+            covers.lead_away(self._build.root, place, ABSENT, held.step.target)
             return
         source = self._build.inside(EMPTY_FOLDER)
         steps.mount_over(place, source, steps.READ_ONLY, held.step.target)

@@ -11,7 +11,7 @@ import stat
 
 from jail.errors import bug
 from jail.kernel import files, libc, mounts, namespaces, netlink
-from jail.launch import holding
+from jail.launch import covers, holding
 from jail.light import Callable, Final
 from jail.plan.inside import ABSENT, EMPTY_FILE, EMPTY_FOLDER
 from jail.plan.steps import Plan, Step
@@ -67,13 +67,14 @@ class Build:
         """A detached mount of a step's source, read-only unless the step says `rw`."""
         if step.verb in holding.TABLE:
             return holding.open_source(self, step)
-        fd = files.open_path(step.source, self.identities.get(step.source))
+        source = covers.source_of(self, step)
+        fd = files.open_path(source, self.identities.get(source))
         try:
-            tree = mounts.clone(fd, step.source)
+            tree = mounts.clone(fd, source)
         finally:
             os.close(fd)
         attributes = SAFE if step.options[0] == "rw" else READ_ONLY
-        mounts.set_attributes(tree, attributes, step.source, idmap=idmap)
+        mounts.set_attributes(tree, attributes, source, idmap=idmap)
         return tree
 
     def inside(self, path: str, flags: int = os.O_PATH) -> int:
@@ -187,7 +188,7 @@ def _hide(build: Build, step: Step) -> None:
     if stat.S_ISDIR(os.fstat(place).st_mode):
         _hide_folder(build, place, step.target)
     else:
-        hide_file(build.root, place, step.target)
+        covers.lead_away(build.root, place, ABSENT, step.target)
     os.close(place)
 
 
@@ -200,13 +201,6 @@ def _hide_folder(build: Build, place: int, what: str) -> None:
         os.close(source)
     finally:
         os.rmdir(_HIDDEN_FOLDER, dir_fd=build.root)
-
-
-def hide_file(root: int, place: int, what: str) -> None:
-    """Cover a file with a link that leads to where nothing is and nothing can be made."""
-    source = files.openat2(root, ABSENT, os.O_PATH | os.O_NOFOLLOW, _RESOLVE)
-    mount_over(place, source, READ_ONLY, what)
-    os.close(source)
 
 
 def _link(build: Build, step: Step) -> None:
@@ -331,6 +325,7 @@ TABLE: Final[dict[str, Callable[[Build, Step], None]]] = {
     "bind": _bind,
     "keep": _keep,
     **holding.TABLE,
+    **covers.TABLE,
     "cache": _cache,
     "pin": _pin,
     "protect": _protect,

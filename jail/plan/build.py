@@ -7,7 +7,7 @@ inside given trees, and last the seal.
 """
 
 from jail.light import Final
-from jail.plan import bounds, caches, devices, guard, heldtrees, inside, ranks, searchpath
+from jail.plan import bounds, caches, devices, guard, held_files, heldtrees, inside, ranks, searchpath
 from jail.plan.facts import Facts, Place
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, real_steps, refusal
@@ -54,6 +54,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     variables = searchpath.give_tools(trees, facts)
     path = searchpath.entries(trees, facts)
     guard.guard(trees, facts)
+    held = held_files.shown(trees)
     trees.notes += [
         *caches.notes(facts, policy.toolchains),
         *devices.notes(policy, facts),
@@ -73,7 +74,12 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         steps=(),
         losses=(*_losses(facts), *trees.losses),
         environment=environment,
-        writable=(*trees.roots(), *trees.private, *((caches.INSIDE,) if facts.cache else ())),
+        writable=(
+            *trees.roots(),
+            *trees.private,
+            *((caches.INSIDE,) if facts.cache else ()),
+            *held_files.roots(held),
+        ),
         watched=tuple((place.path, place.reason) for place in facts.absent if not trees.keeps(place.path)),
         limits=bounds.limits(policy, facts),
         timeout=policy.timeout,
@@ -82,7 +88,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         landlock=facts.landlock,
         notes=(*trees.notes, *bounds.notes(policy, facts)),
         terminal=policy.terminal,
-        held=tuple(trees.held.values()),
+        held=held,
     )
     return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
 
@@ -203,6 +209,7 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
         *_mounts(policy, facts, trees),
         *trees.links,
         *inside.files(facts, plan),
+        *held_files.steps(plan.held),
         *cached,
         *_proc(policy, facts),
         *_inner(trees),
@@ -216,9 +223,12 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
 
 
 def _inner(trees: Trees) -> list[Step]:
-    """What is mounted in given trees, from the outermost inwards."""
+    """What is mounted in given trees, from the outermost inwards; nothing where a folder above is hidden."""
     steps: list[Step] = []
+    hidden = [path for path, step in trees.inner.items() if step.verb == "hide"]
     for path in sorted(trees.inner.keys() | trees.over.keys(), key=_by_depth):
+        if deepest(path.rpartition("/")[0], hidden):
+            continue
         over = trees.over.get(path, [])
         steps += over
         if path in trees.inner and (not over or trees.inner[path].verb == "hide"):

@@ -33,13 +33,15 @@ class Place(NamedTuple):
 
 class Guarded(NamedTuple):
     """A protected path: present ones get a mount, absent ones are watched. `kind` as in Place; `reason` from
-    the table. `git`: only git obeys it, so that in a held tree nobody does before it was applied.
+    the table. `git`: only git obeys it, so that in a held tree nobody does before it was applied; `verb`:
+    "hold" where a copy may be written in its place, else "read".
     """
 
     path: str
     kind: str
     reason: str
     git: bool = False
+    verb: str = "read"
 
 
 class Repository(NamedTuple):

@@ -3,7 +3,7 @@
 Rule: a thing is guarded only where a tree shows it; what is not shown needs no guard.
 """
 
-from jail.plan import heldtrees
+from jail.plan import held_files, heldtrees
 from jail.plan.facts import Facts, Place
 from jail.plan.held import HARD_LINKS, store_of
 from jail.plan.trees import Trees, refusal
@@ -19,7 +19,7 @@ def guard(trees: Trees, facts: Facts) -> None:
         if guarded.path in trees.writable:
             what = f"{guarded.path} must not be written: {guarded.reason}"
             raise refusal(what, trees.writable[guarded.path], "take that rule out")
-        if deepest(guarded.path, trees.writable):
+        if deepest(guarded.path, trees.writable) and not held_files.hold(trees, guarded):
             trees.protect(guarded.path, guarded.kind, guarded.reason)
     _guard_hard_links(trees, facts)
     for place in facts.hide:

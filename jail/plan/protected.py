@@ -32,8 +32,8 @@ class Protected(NamedTuple):
     reason: str
 
 
-def _rows(place: str, kind: str, reason: str, names: str) -> tuple[Protected, ...]:
-    return tuple(Protected(place, name, kind, "read", reason) for name in names.split())
+def _rows(place: str, kind: str, reason: str, names: str, verb: str = "read") -> tuple[Protected, ...]:
+    return tuple(Protected(place, name, kind, verb, reason) for name in names.split())
 
 
 _RESEARCH: Final = "record of findings, read as fact by later sessions"
@@ -96,7 +96,7 @@ PROTECTED: Final[tuple[Protected, ...]] = (
         ".devcontainer .devcontainer.json",
     ),
     *_rows("commondir", "folder", "git runs what is in it", "hooks"),
-    *_rows("commondir", "file", "its keys make git run programs", "config"),
+    *_rows("commondir", "file", "its keys make git run programs", "config", verb="hold"),
     *_rows("commondir", "file", "selects drivers of the person's git, unseen by git diff", "info/attributes"),
     *_rows("commondir", "file", "hides new files from git status", "info/exclude"),
     *_rows("commondir", "file", "makes git read objects of another folder", "objects/info/alternates"),

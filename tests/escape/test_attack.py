@@ -54,7 +54,7 @@ ROWS = (
     Breach("sealed root", "root folder"),
     Breach("read-only trees", "system folders"),
     Breach("allow-list root", "secret at home; home folder; unix sockets; jail's own files; services"),
-    Breach("protected mounts", "git hooks; git config; memory and settings; kernel settings"),
+    Breach("protected mounts", "git hooks; git config; git settings; memory and settings; kernel settings"),
     Breach("masks of /proc", "masked files"),
     Breach("private /dev", "devices"),
     Breach("environment's allow-list", "canary variable"),

@@ -158,6 +158,13 @@ def tried(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Tri
     return found
 
 
+THROUGH_THE_LINK = frozenset(
+    "write; append; open with O_TRUNC; truncate; truncate through /proc; reopen to write; reopen an O_PATH to write; "
+    "chmod; fchmod; chmod through an O_PATH; chown; utime; futime; attribute".split("; ")
+)
+"""What follows a link goes, at a held git config, to the session's copy."""
+
+
 @pytest.mark.parametrize(
     ("case", "verb"),
     [pytest.param(case, verb, id=f"{case}: {verb}") for case, verbs in VERB_CASES.items() for verb in verbs],
@@ -168,6 +175,8 @@ def test_what_is_protected_or_read_only_refuses_while_its_neighbour_allows(
     met = {name.partition("|")[2]: result for name, result in tried.items() if name.partition("|")[0] == verb}
     assert met.pop("neighbour") == DONE
     assert len(met) >= 9
+    if verb in THROUGH_THE_LINK:
+        assert met.pop(".git/config") == DONE
     assert not offences(met, REFUSED)
 
 
@@ -304,6 +313,7 @@ def meanwhile(installed: Installed, tmp_path_factory: pytest.TempPathFactory) ->
     found.mounts, found.names = (before, during, mountinfo()), (names, seen)
     found.kinds = [entry["kind"] for entry in jail.ledger()]
     found["host"] = (jail.workspace / "RESEARCH.md").read_text()
+    found["host's config"] = (jail.workspace / ".git/config").read_text()
     return found
 
 
@@ -337,7 +347,10 @@ def test_a16_a_mount_that_the_host_detached_is_back_and_holds(meanwhile: Meanwhi
         if name.startswith(("write .", "write R", "write C", "rename", "move"))
     }
     assert len(met) == 9
+    assert met.pop("write .git/config") == DONE
     assert not offences(met, REFUSED)
     assert meanwhile["write free.md"] == DONE
-    assert "changed by the host" in meanwhile["config"]
+    assert meanwhile["config"].startswith("planted")
+    assert "changed by the host" in meanwhile["host's config"]
+    assert "planted" not in meanwhile["host's config"]
     assert meanwhile["host"] == "from the host"

@@ -39,7 +39,12 @@ FOLDERS = [".agent", ".git/hooks"]
 held, opened = {}, {}
 def write(path):
     flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0)
-    fd = os.open(path, flags, 0o644)
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path == ".git/config":
+            raise OSError(errno.EROFS, "covered by the link to the session's copy")
+        raise
     os.write(fd, b"evil\n")
     opened[path] = opened.get(path, 0) + 1
     if len(held.setdefault(path, [])) < 5:

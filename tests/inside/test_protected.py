@@ -20,7 +20,7 @@ import pytest
 from jail.kernel import trees
 from jail.plan.protected import PROTECTED, Protected
 from support import refusing
-from support.assaults import APPEAR, ASSAULT
+from support.assaults import APPEAR, ASSAULT, THROUGH_A_LINK
 from support.attempts import DONE, PRELUDE, REFUSED, offences, state_of, warm_jail
 from support.installed import Installed
 from support.jails import PATIENCE, PYTHON, Jail, git, survivors
@@ -126,10 +126,17 @@ def present_paths() -> list[str]:
     return [f"{places[row.place]}{row.name}" for row in _rows(*places)] + [".git/config.worktree"]
 
 
+def held(met: dict[str, str], path: str) -> dict[str, str]:
+    """What went to the copy of a held file, taken out of what was met: by verb."""
+    return {verb: met.pop(f"{verb}: {path}") for verb in THROUGH_A_LINK}
+
+
 @pytest.mark.parametrize("path", present_paths())
 def test_a_protected_path_that_is_there_cannot_be_changed_or_replaced(present: Done, path: str) -> None:
     met = present.met(path)
     assert len(met) > 20
+    if path == ".git/config":
+        assert held(met, path) == dict.fromkeys(THROUGH_A_LINK, DONE)
     assert offences(met, REFUSED) == {}
 
 
@@ -236,6 +243,8 @@ def worktree(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_the_git_dir_of_a_linked_worktree_is_protected_too(worktree: Done) -> None:
     tried = {name: met for name, met in worktree.found.items() if not name.startswith("control")}
     assert len(tried) > 150
+    config = worktree.jail.workspace.parent / "main/.git/config"
+    assert held(tried, str(config)) == dict.fromkeys(THROUGH_A_LINK, DONE)
     assert offences(tried, REFUSED) == {}
     assert worktree.before == worktree.after
 

@@ -58,7 +58,7 @@ def test_protected_paths_are_mounted_after_the_pins_of_their_ancestors() -> None
     found = plan()
     pin = position(found, f"{WORKSPACE}/.git", "pin")
     assert pin < position(found, f"{WORKSPACE}/.git/hooks", "protect")
-    assert pin < position(found, f"{WORKSPACE}/.git/config", "protect")
+    assert pin < position(found, f"{WORKSPACE}/.git/config", "held-file")
     assert position(found, WORKSPACE, "bind") < position(found, f"{WORKSPACE}/RESEARCH.md", "protect")
 
 

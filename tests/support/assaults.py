@@ -203,3 +203,10 @@ for way, deed in WAYS.items():
 say()
 """
 """Argument: a JSON list of paths. Each is made in every way and must vanish again; neighbours stay."""
+
+THROUGH_A_LINK = frozenset(
+    "chmod; chown; utime; utime of the open file; chmod of the open file; chmod by /proc/self/fd; set an attribute; "
+    "set file flags; write; read and write; append; create where it is; truncate; truncate by open; truncate an open file; "
+    "reopen to write; reopen a path to write".split("; ")
+)
+"""What follows a link: at a held git config it changes the copy that the session keeps, and succeeds."""

@@ -74,7 +74,7 @@ def open_filter(which: str) -> Callable[[], None]:
 
 
 def no_protection() -> None:
-    without_steps("protect", "pin")()
+    without_steps("protect", "pin", "held-file")()
     restore.Guard.check = nothing  # type: ignore[method-assign]  # it would put back what is missing
 
 

@@ -75,7 +75,7 @@ FACTS = Facts(
     repository=Repository(f"{WORKSPACE}/.git", f"{WORKSPACE}/.git", ""),
     guarded=(
         Guarded(f"{WORKSPACE}/RESEARCH.md", "file", "record of findings, read as fact by later sessions"),
-        Guarded(f"{WORKSPACE}/.git/config", "file", "its keys make git run programs"),
+        Guarded(f"{WORKSPACE}/.git/config", "file", "its keys make git run programs", verb="hold"),
         Guarded(f"{WORKSPACE}/.git/hooks", "folder", "git runs what is in it"),
     ),
     absent=(

@@ -15,6 +15,7 @@ CONTROLS: Final = "controls: what must work"
 VIEW: Final = "root folder: only what is named exists"
 READ_ONLY: Final = "read-only mounts"
 PROTECTED: Final = "protected names in the workspace"
+HELD: Final = "held copy"
 SWEPT: Final = "sweep"
 PROC: Final = "private /proc"
 CLOSED: Final = "closed process 1"
@@ -41,6 +42,8 @@ _DENIED: Final = _met("EPERM")
 _NO_SUCH_CALL: Final = _met("ENOSYS")
 _FIXED: Final = _met("EROFS EBUSY EXDEV")
 _WORKS: Final = _met(WORKED)
+_COPIED: Final = _met(f"{WORKED} EROFS")
+"""Read-only where a policy says so."""
 
 ATTACKS: Final = (
     Attack(
@@ -86,7 +89,8 @@ ATTACKS: Final = (
     Attack(READ_ONLY, "root folder", "add to it, change what jail made in it", writing.root, _met("EROFS")),
     Attack(READ_ONLY, "kernel settings", "own /proc/sys and its like", writing.settings, _met("EROFS")),
     Attack(PROTECTED, "git hooks", "make, change, move them", writing.git_hooks, _FIXED, "git"),
-    Attack(PROTECTED, "git config", "change it, move .git away", writing.git_config, _FIXED, "git"),
+    Attack(PROTECTED, "git config", "replace it, move .git away", writing.git_config, _FIXED, "git"),
+    Attack(HELD, "git settings", "write into git config", writing.git_settings, _COPIED, "git"),
     Attack(
         PROTECTED,
         "memory and settings",

@@ -68,18 +68,24 @@ def git_hooks(truths: Truths) -> Iterator[Try]:
 
 
 def git_config(truths: Truths) -> Iterator[Try]:
-    """Settings that make git outside run programs; and the folder that both lie in."""
+    """The file of settings that make git outside run programs, in place; and the folder that it lies in."""
     git = f"{truths['workspace']}/.git"
     spare = f"{truths['workspace']}/spare"
     opened(spare, os.O_WRONLY | os.O_CREAT)
-    yield "append to it", partial(_append, f"{git}/config")
-    yield "cut it", partial(os.truncate, f"{git}/config", 0)
     yield "rename over it", partial(os.rename, spare, f"{git}/config")
     yield "remove it", partial(os.unlink, f"{git}/config")
     yield "link it elsewhere", partial(os.link, f"{git}/config", f"{spare}-link")
     yield "move .git away", partial(os.rename, git, f"{git}.old")
     exchange = ("renameat2: exchange .git", AT_FDCWD, git.encode(), AT_FDCWD, spare.encode(), 2)
     yield from calls(truths, exchange)
+
+
+def git_settings(truths: Truths) -> Iterator[Try]:
+    """The same file, written through: that goes to a copy, and from outside it must be as it was."""
+    config = f"{truths['workspace']}/.git/config"
+    yield "append to it", partial(_append, config)
+    yield "change its mode", partial(os.chmod, config, 0o666)
+    yield "cut it", partial(os.truncate, config, 0)
 
 
 def memory_files(truths: Truths) -> Iterator[Try]:

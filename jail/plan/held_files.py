@@ -1,0 +1,70 @@
+"""Files of the workspace that a command may write in a copy: git's configuration.
+
+Rule: over the file lies a symlink that leads to a copy in the session. git follows a link of its `config`,
+locks and renames beside the copy; a read-only mount would make `git branch -m`, `git remote add` and `git
+submodule add` fail. Where the policy itself makes the file read-only or hides it, that stands.
+"""
+
+from jail.light import Final
+from jail.plan.facts import Guarded
+from jail.plan.held import FILE, GIT_CONFIG, Held
+from jail.plan.steps import Step
+from jail.plan.trees import Trees
+from jail.policy.paths import deepest
+
+INSIDE: Final = "/run/jail/held"
+"""Where the copies lie inside: each in a folder of its own, in which git makes its lock file."""
+LINKS: Final = "/run/jail/links"
+_WHY: Final = "git reads and writes a copy of it, which the session keeps"
+
+
+def hold(trees: Trees, guarded: Guarded) -> bool:
+    """Hold a file in a written tree if it is one that is held; False where it must be protected."""
+    path, tree = guarded.path, deepest(guarded.path, trees.writable)
+    if guarded.verb != "hold" or _is_ruled(trees, path):
+        return False
+    name = f"f{sum(thing.kind == FILE for thing in trees.held.values())}"
+    step = Step("held-file", path, tree, (name,), _WHY)
+    trees.hold(Held(name, FILE, path, guarded.reason, GIT_CONFIG), step)
+    return True
+
+
+def _is_ruled(trees: Trees, path: str) -> bool:
+    ruled = [at for at, step in trees.inner.items() if step.verb in ("protect", "hide")]
+    return bool(deepest(path, ruled))
+
+
+def shown(trees: Trees) -> tuple[Held, ...]:
+    """What is held, but files that a later rule hides."""
+    hidden = [at for at, step in trees.inner.items() if step.verb == "hide"]
+    return tuple(
+        thing for thing in trees.held.values() if thing.kind != FILE or not deepest(thing.path, hidden)
+    )
+
+
+def roots(held: tuple[Held, ...]) -> tuple[str, ...]:
+    """The folder of the copies, where there are any: to be written beneath."""
+    return (INSIDE,) if any(thing.kind == FILE for thing in held) else ()
+
+
+def link(name: str) -> str:
+    """The link, inside, that is mounted over the held file `name`."""
+    return f"{LINKS}/{name}"
+
+
+def steps(held: tuple[Held, ...]) -> list[Step]:
+    """What must be there before a link can be mounted."""
+    copies = [thing for thing in held if thing.kind == FILE]
+    if not copies:
+        return []
+    links = [
+        Step(
+            "link",
+            link(thing.name),
+            f"{INSIDE}/{thing.name}/{thing.path.rpartition('/')[2]}",
+            (),
+            "made by jail",
+        )
+        for thing in copies
+    ]
+    return [Step("held-files", INSIDE, "", ("rw",), "copies of held files, which this session keeps"), *links]
