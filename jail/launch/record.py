@@ -9,16 +9,14 @@ import select
 import sys
 import time
 
-from jail import __version__
 from jail.errors import JailError, say
 from jail.kernel import files, trees
-from jail.launch import changes, holding, probes, quarantine, sweep, watchlist
+from jail.launch import changes, holding, opening, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
 from jail.light import Final, suppress
-from jail.plan import text
 from jail.plan.steps import Plan
 from jail.policy.value import Policy
 
@@ -37,8 +35,14 @@ class Record:
     """The ledger of one run, and the watch over protected paths that did not exist at launch."""
 
     def __init__(
-        self, plan: Plan, policy: Policy, watched: tuple[watchlist.Place, ...], session: Session
+        self,
+        plan: Plan,
+        policy: Policy,
+        watched: tuple[watchlist.Place, ...],
+        session: Session,
+        resumed: str = "",
     ) -> None:
+        self._resumed = resumed
         self._plan = plan
         self._watched = watched
         self._policy = policy
@@ -58,25 +62,8 @@ class Record:
         self.ledger = Ledger.create(session.folder, session.id)
 
     def start(self) -> None:
-        """The first entry: the plan as `jail plan` prints it, and everything that it was made from."""
-        kernel = os.uname()
-        self.ledger.append(
-            "start",
-            plan="\n".join(text.lines(self._plan, self._policy.accept)),
-            policy=self._policy.name,
-            policy_digest=self._policy.digest,
-            policy_sources=[list(source) for source in self._policy.sources],
-            versions={
-                "jail": __version__,
-                "python": ".".join(map(str, sys.version_info[:3])),
-                "kernel": kernel.release,
-                "machine": kernel.machine,
-            },
-            losses=[loss.name for loss in self._plan.losses],
-            command=list(self._plan.command),
-            workspace=self._plan.workspace,
-            pid=os.getpid(),
-        )
+        """The first entry, and the watch."""
+        self.ledger.append("start", **opening.fields(self._plan, self._policy, self._resumed))
         # Opened now: at the end the command may have closed its folders, or put others in their place.
         self._trees = [
             (step.target, os.open(step.target, files.FOLDER))
@@ -301,6 +288,14 @@ class Record:
         """Somebody asked for the end, by `jail stop`; `grace` as in wire.Stop."""
         self.stopped = True
         self.ledger.append("stopped", grace_s=grace)
+
+    def held(self, **counts: object) -> None:
+        """What the session holds now that all is over."""
+        self.ledger.append("held", **counts)
+
+    def tell(self, message: str) -> None:
+        """A line for a person, when the terminal is his."""
+        self._tell(message)
 
     def end(self, outcome: Outcome) -> None:
         """The last entry; the ledger is closed."""

@@ -109,6 +109,7 @@ REVIEW_KINDS: Final = frozenset(["applied", "delivered", "discarded", "refused",
 
 START: Final = "start"
 END: Final = "end"
+RESUMED: Final = "resumed"
 _CUT_NAMES: Final = frozenset(("cut", "cut_json"))
 
 

@@ -69,8 +69,10 @@ def state_folder(environ: Mapping[str, str], home: str) -> str:
     return os.path.join(os.path.normpath(base), "jail")
 
 
-def is_id(text: str) -> bool:
-    """Whether `text` has the form of a session's id."""
+def is_id(text: object) -> bool:
+    """Whether `text` is one, and has the form of a session's id."""
+    if not isinstance(text, str):
+        return False
     stamp, suffix = text[: _STAMP + 1], text[_STAMP + 1 :]
     digits = stamp[:8] + stamp[9:15]
     return (

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from jail.errors import JailError
-from jail.ledger import beside, heads
-from jail.ledger.entries import REVIEW_KINDS
-from jail.ledger.lines import Entry, Line, lines, open_regular
+from jail.ledger import beside, heads, place
+from jail.ledger.entries import RESUMED, REVIEW_KINDS
+from jail.ledger.lines import Entry, Line, lines, open_regular, parse
 from jail.ledger.review import NOTE, REVIEW
 from jail.ledger.walked import BESIDE, Problem, Walk
 
@@ -64,6 +64,16 @@ def review_lines(folder: str) -> Iterator[Line]:
         yield from lines(fd)
     finally:
         os.close(fd)
+
+
+def resumed_by(folder: str) -> str:
+    """The session that went on from the one in `folder`, as its review ledger says, unjudged; "" for none."""
+    taken = ""
+    for line in review_lines(folder):
+        entry = parse(line.raw)[0] if line.raw is not None else None
+        if entry is not None and entry.kind == RESUMED and place.is_id(entry.fields.get("by")):
+            taken = str(entry.fields["by"])
+    return taken
 
 
 class _ReviewWalk(Walk):

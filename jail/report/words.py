@@ -49,7 +49,8 @@ def _start(fields: _Fields) -> str:
     losses = ", ".join(fields["losses"])
     without = f", without {losses}" if losses else ""
     command, where = _value(fields["command"]), _value(fields["workspace"])
-    return f"started: {command} in {where}, policy {_value(fields['policy'])}{without}"
+    resumed = f", going on from {_value(fields['resumed'])}" if fields.get("resumed") else ""
+    return f"started: {command} in {where}, policy {_value(fields['policy'])}{without}{resumed}"
 
 
 def _probes(fields: _Fields) -> str:
