@@ -20,18 +20,26 @@ from jail.policy.amounts import measured_size
 @click.option(
     "--keep", metavar="SIZE", help="Remove the oldest of both until the rest has at most SIZE, as in 5GiB."
 )
+@click.option("--held", is_flag=True, help="Remove also sessions that hold changes nobody applied.")
 @click.option("--dry-run", is_flag=True, help="Print what would go, and remove nothing.")
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, older_than: str | None, keep: str | None, *, dry_run: bool, as_json: bool
+    context: click.Context,
+    older_than: str | None,
+    keep: str | None,
+    *,
+    held: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Remove what jails that were killed left behind; and with the first two options, old sessions and
     private caches.
 
     A session goes with its ledger, its output and all that was moved out of the workspace into it; the index
     of sessions keeps that it was there, and that it was removed. One that runs is never touched, nor is the
-    cache of its workspace. Nothing of a session that ended as it should is removed unless you ask.
+    cache of its workspace. One that holds changes which nobody applied or discarded is kept, unless you say
+    --held. Nothing of a session that ended as it should is removed unless you ask.
 
     \b
     Exit code:
@@ -43,6 +51,7 @@ def command(
         None if older_than is None else seconds("--older-than", older_than, "30d"),
         None if keep is None else size("--keep", keep, '"5 GiB"'),
         dry_run,
+        held,
     )
     state = reach.state_of(os.environ)
     cache = places.own(os.environ, places.home(os.environ)).cache
@@ -57,6 +66,9 @@ def command(
             failed = True
             show(f"{found.what}: not removed: {found.problem}")
             continue
+        if found.kept:
+            show(f"{found.what}: kept: {found.kept}; `jail changes` shows them, --held removes it too")
+            continue
         count, total = count + 1, total + found.size
         show(f"{found.what}  {measured_size(found.size)}  {found.why}")
     verb = "would go" if dry_run else "removed"
@@ -65,6 +77,13 @@ def command(
 
 
 def _as_object(found: gc.Found, *, dry_run: bool) -> dict[str, object]:
-    what, why, size, problem = found
-    gone = not dry_run and not problem
-    return {"what": what, "why": why, "bytes": size, "problem": problem or None, "removed": gone}
+    what, why, size, problem, kept = found
+    gone = not dry_run and not problem and not kept
+    return {
+        "what": what,
+        "why": why,
+        "bytes": size,
+        "problem": problem or None,
+        "kept": kept or None,
+        "removed": gone,
+    }

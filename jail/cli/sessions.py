@@ -11,7 +11,8 @@ from typing import Any, Final
 import click
 
 from jail.cli.show import json_option, moment, show, show_json
-from jail.errors import printable
+from jail.errors import JailError, printable
+from jail.hold import waiting
 from jail.launch import reach, usage
 from jail.ledger import place
 from jail.ledger.beside import sessions_named
@@ -21,7 +22,7 @@ from jail.report.words import command_text
 
 COMMAND_WIDTH: Final = 60
 """Characters of a command in the list; --json has all of it."""
-_TITLES: Final = ("SESSION", "STARTED (UTC)", "AGE", "STATE", "CPU", "MEMORY", "COMMAND", "WORKSPACE")
+_TITLES: Final = ("SESSION", "STARTED (UTC)", "AGE", "STATE", "CPU", "MEMORY", "HELD", "COMMAND", "WORKSPACE")
 
 
 @click.command(name="sessions")
@@ -35,7 +36,7 @@ def command(*, as_json: bool) -> None:
     CPU and MEMORY of a running session are those of all its processes, jail's own among them: processor time
     so far, and the memory that is theirs alone plus their part of what they share (PSS). Those of one that
     has ended are of what ran inside: all its processor time, and the most memory of its largest process, or
-    of all together where it had a control group.
+    of all together where it had a control group. HELD is `yes` where changes wait in the session.
 
     \b
     Exit code:
@@ -88,6 +89,7 @@ def row(folder: str) -> dict[str, Any]:
         "processes": None if used is None else used.processes,
         "cpu_s": _number(past.get("cpu_s")) if used is None else round(used.cpu, 2),
         "memory_bytes": _number(past.get("peak_bytes")) if used is None else used.memory,
+        "held": _held(folder),
         "command": fields.get("command"),
         "workspace": fields.get("workspace"),
     }
@@ -101,8 +103,16 @@ def row_of_gone(name: str, removed: float) -> dict[str, Any]:
 
 
 _FIELDS: Final = (
-    "session started state removed exit reason processes cpu_s memory_bytes command workspace".split()
+    "session started state removed exit reason processes cpu_s memory_bytes held command workspace".split()
 )
+
+
+def _held(folder: str) -> bool | None:
+    """Whether it may hold changes that wait; None where that cannot be read."""
+    try:
+        return waiting.waits(folder)
+    except (JailError, OSError):
+        return None
 
 
 def _number(value: object) -> float | None:
@@ -134,6 +144,7 @@ def _cells(found: dict[str, Any], now: float) -> tuple[str, ...]:
         state,
         "" if found["cpu_s"] is None else measured_duration(found["cpu_s"]),
         "" if found["memory_bytes"] is None else measured_size(int(found["memory_bytes"])),
+        {True: "yes", None: "?"}.get(found["held"], ""),
         text,
         "?" if found["workspace"] is None else str(found["workspace"]),
     )

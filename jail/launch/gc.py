@@ -2,9 +2,10 @@
 
 Rule: a session that runs is never touched: whatever is done to one is done while its lock is held here. All
 is relative to the folder of sessions, which is this user's alone; no symlink is followed and no mount
-crossed. A session goes in two steps: it gets a hidden name, so that no listing ever shows half of it, then
-its tree is removed; where that is interrupted the next call goes on. The index above keeps that it existed,
-and says that it was removed here.
+crossed. One that holds changes that nobody applied or discarded is kept, and said to be, unless the caller
+wants those to go too. A session goes in two steps: it gets a hidden name, so that no listing ever shows half
+of it, then its tree is removed; where that is interrupted the next call goes on. The index above keeps that
+it existed, and says that it was removed here.
 
 What a program inside chose is in the folders `swept` and in caches alone: names, depth and content.
 """
@@ -17,6 +18,7 @@ from functools import partial
 
 import jail
 from jail.errors import JailError
+from jail.hold import waiting
 from jail.kernel import cache, files, trees, walk
 from jail.launch import leftovers
 from jail.launch.leftovers import GOING, HALF_MADE
@@ -29,26 +31,31 @@ LEFT_OVER: Final = (place.SOCKET, heads.NEW_HEAD, heads.NEW_REVIEW_HEAD)
 
 class Wishes(NamedTuple):
     """Which sessions and caches may go: those that ended, or were last used, more than `older` seconds ago,
-    and the oldest of the others until all together have at most `keep` bytes; None: no wish.
+    and the oldest of the others until all together have at most `keep` bytes; None: no wish. `held`: also
+    those that hold changes.
     """
 
     older: float | None
     keep: int | None
     dry_run: bool
+    held: bool = False
 
 
 class Found(NamedTuple):
-    """One thing that went, or would: what it is, why, its size on disk; `problem` says why it did not."""
+    """One thing that went, or would: what it is, why, its size on disk; `problem` says why it did not, `kept`
+    why it was not meant to.
+    """
 
     what: str
     why: str
     size: int
     problem: str = ""
+    kept: str = ""
 
 
 class _Old(NamedTuple):
     """A session or a cache: when it was last used (seconds since the epoch), its bytes on disk, whether it is
-    in use, and what removes it.
+    in use, what removes it, and whether it holds changes.
     """
 
     what: str
@@ -56,6 +63,10 @@ class _Old(NamedTuple):
     size: int
     busy: bool
     remove: Callable[[], None]
+    holds: bool = False
+
+
+HOLDS: Final = "it holds changes that nobody applied or discarded"
 
 
 def collect(state: str, cache_folder: str, wishes: Wishes) -> Iterator[Found]:
@@ -73,9 +84,13 @@ def collect(state: str, cache_folder: str, wishes: Wishes) -> Iterator[Found]:
             found = Found(f"cache {name}", "its removal was interrupted", _size(caches, name))
             yield _tried(found, wishes, partial(trees.remove_tree, caches, name))
         if wishes.older is not None or wishes.keep is not None:
-            every = [*_sessions(sessions), *_caches(caches, state)]
+            every = [*_sessions(sessions, state, wishes), *_caches(caches, state)]
             for old, why in _unwanted(every, wishes):
-                yield _tried(Found(old.what, why, old.size), wishes, old.remove)
+                found = Found(old.what, why, old.size)
+                if old.holds and not wishes.held:
+                    yield found._replace(kept=HOLDS)
+                else:
+                    yield _tried(found, wishes, old.remove)
     finally:
         for fd in (sessions, caches):
             if fd >= 0:
@@ -131,11 +146,20 @@ def _stale_files(sessions: int, name: str, wishes: Wishes) -> Iterator[Found]:
                 os.close(fd)
 
 
-def _sessions(sessions: int) -> Iterator[_Old]:
+def _sessions(sessions: int, state: str, wishes: Wishes) -> Iterator[_Old]:
     for name in os.listdir(sessions) if sessions >= 0 else ():
         if place.is_id(name):
             facts = _ended(sessions, name), _size(sessions, name), _locked(sessions, name)
-            yield _Old(f"session {name}", *facts, partial(_remove, sessions, name))
+            folder = os.path.join(state, place.SESSIONS, name)
+            remove = partial(_remove, sessions, name, "" if wishes.held else folder)
+            yield _Old(f"session {name}", *facts, remove, _holds(folder))
+
+
+def _holds(folder: str) -> bool:
+    try:
+        return waiting.waits(folder)
+    except (JailError, OSError):
+        return True  # who knows
 
 
 def _caches(folder: int, state: str) -> Iterator[_Old]:
@@ -159,17 +183,21 @@ def _unwanted(every: list[_Old], wishes: Wishes) -> Iterator[tuple[_Old, str]]:
             why = "the oldest, and all together are larger than asked for"
         else:
             continue
-        total -= old.size
+        if wishes.held or not old.holds:
+            total -= old.size
         yield old, why
 
 
-def _remove(sessions: int, name: str) -> None:
+def _remove(sessions: int, name: str, unless_held: str) -> None:
+    """Remove a session; `unless_held`: its path, where it must not hold anything, else ""."""
     folder = os.open(name, files.FOLDER, dir_fd=sessions)
     lock = -1
     try:
         lock = _take(folder)
         if lock < 0:
-            raise OSError(errno.EBUSY, "it runs, or another `jail gc` is at it")
+            raise OSError(errno.EBUSY, "it runs, or another `jail` is at it")
+        if unless_held and _holds(unless_held):
+            raise OSError(errno.EBUSY, HOLDS)
         files.rename_noreplace(sessions, name, sessions, GOING + name)
         _finish(sessions, GOING + name)
     finally:

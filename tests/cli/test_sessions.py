@@ -41,7 +41,7 @@ def test_each_session_is_one_row_with_its_state(state: str) -> None:
     lines = sessions().splitlines()
     os.close(lock)
     os.close(starting.lock_fd)
-    assert lines[0].split() == "SESSION STARTED (UTC) AGE STATE CPU MEMORY COMMAND WORKSPACE".split()
+    assert lines[0].split() == "SESSION STARTED (UTC) AGE STATE CPU MEMORY HELD COMMAND WORKSPACE".split()
     assert len(lines) == 6
     at = lines[0].index("STATE")
     for said, folder in made.items():
@@ -70,16 +70,16 @@ def test_the_table_is_these_lines() -> None:
         dict.fromkeys(("started", "exit", "reason", "command", "workspace"))
         | {"session": "20261130-141501-00000000", "state": "crashed"},
     ]
-    rows = [{"cpu_s": None, "memory_bytes": None, **found} for found in rows]
-    rows[0] |= {"cpu_s": 75.0, "memory_bytes": 2560 << 20}
+    rows = [{"cpu_s": None, "memory_bytes": None, "held": False, **found} for found in rows]
+    rows[0] |= {"held": True, "cpu_s": 75.0, "memory_bytes": 2560 << 20}
     assert as_lines(rows, 1796048102.5 + 7200) == [
-        "SESSION                   STARTED (UTC)        AGE  STATE    CPU  MEMORY   COMMAND"
+        "SESSION                   STARTED (UTC)        AGE  STATE    CPU  MEMORY   HELD  COMMAND"
         + " " * 55
         + "WORKSPACE",
-        "20261130-141502-k3f9x2ab  2026-11-30 14:15:02  2h   ended 1  1m   2.5 GiB  make -j "
+        "20261130-141502-k3f9x2ab  2026-11-30 14:15:02  2h   ended 1  1m   2.5 GiB  yes   make -j "
         + "x" * 51
         + "…  /w",
-        "20261130-141501-00000000  ?                    ?    crashed                ?" + " " * 61 + "?",
+        "20261130-141501-00000000  ?                    ?    crashed                      ?" + " " * 61 + "?",
     ]
 
 
@@ -145,3 +145,11 @@ def test_what_a_program_said_cannot_steer_the_terminal(state: str) -> None:
         assert line[lines[0].index("STATE") - 1] == " "
         assert line.isascii()
         assert line.isprintable()
+
+
+def test_one_that_holds_changes_says_so(state: str) -> None:
+    folder, other = write(state)[0], write(state)[0]
+    (folder / "held").mkdir()
+    (folder / "held" / "manifest").write_bytes(b"damaged")
+    found = {each["session"]: each["held"] for each in json.loads(sessions("--json"))}
+    assert found == {folder.name: None, other.name: False}

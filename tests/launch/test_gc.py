@@ -11,9 +11,12 @@ from typing import Final
 import pytest
 
 from jail.errors import JailError
+from jail.hold import store
+from jail.hold.store import Manifest
 from jail.launch import gc
 from jail.ledger import heads, place
 from jail.ledger.beside import sessions_named
+from jail.plan.held import OVERLAY, Held
 from support.aftermath import left_by, look
 from support.answers import new_jail
 from support.installed import Installed
@@ -305,3 +308,35 @@ def test_a_crashed_session_that_is_kept_loses_its_socket(installed: Installed, t
         assert not found.path.exists()
         assert (found.folder / "ledger.jsonl").exists()
         assert found.jail.call("gc").stdout == "nothing to remove\n"
+
+
+def holding(folder: Path) -> Path:
+    """Let the session in `folder` hold a change."""
+    upper = folder / "held" / "t0" / "upper"
+    upper.mkdir(parents=True)
+    (upper / "new").touch()
+    thing = Held("t0", OVERLAY, "/w", "the workspace")
+    manifest = Manifest(folder.name, "/w", os.getuid(), os.getgid(), -1, 7, (), (thing,))
+    store.write_manifest(str(folder / "held"), manifest)
+    return folder
+
+
+def test_one_that_holds_changes_is_kept_and_said_to_be_unless_they_may_go(state: str) -> None:
+    kept, gone = aged(holding(write(state)[0]), 40), aged(write(state)[0], 40)
+    wishes = gc.Wishes(30 * DAY, None, dry_run=False)
+    found = {each.what: each.kept for each in collect(state, wishes)}
+    assert found == {f"session {kept.name}": gc.HOLDS, f"session {gone.name}": ""}
+    assert names(state) == {kept.name, "heads.jsonl"}
+    assert [each.kept for each in collect(state, wishes._replace(held=True))] == [""]
+    assert names(state) == {"heads.jsonl"}
+
+
+def test_what_is_held_meanwhile_is_seen_before_the_session_goes(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = aged(write(state)[0], 40)
+    wishes = gc.Wishes(30 * DAY, None, dry_run=False)
+    collected = gc.collect(state, os.path.join(state, "no-cache"), wishes)
+    monkeypatch.setattr(gc, "_unwanted", lambda every, _: [(holding(folder) and old, "x") for old in every])
+    assert [each.problem for each in collected] == [gc.HOLDS]
+    assert (folder / "held").exists()
