@@ -31,6 +31,8 @@ BASE: Final = "base"
 UPPER: Final = "upper"
 WORK: Final = "work"
 TREE: Final = "tree"
+KEPT_BITS: Final = 0o3777
+"""Mode bits that the root of an upper layer has of the tree beneath; setuid means nothing there."""
 MANIFEST_BYTES: Final = 16 << 20
 """A manifest is read whole; ours have a few hundred bytes for each thing held."""
 FILE_BYTES: Final = 64 << 20
@@ -87,6 +89,9 @@ def prepare(held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tu
         for path in (folder, *(f"{folder}/{name}" for name in _PARTS[thing.kind])):
             os.mkdir(path, 0o700)
             os.chown(path, *owner)
+        if thing.kind == OVERLAY:
+            # Else the layer of a run that was never made would look as if the mode had been changed.
+            os.chmod(f"{folder}/{UPPER}", stat.S_IMODE(os.stat(thing.path).st_mode) & KEPT_BITS)
         if thing.kind == COPY:
             _copy(thing.path, f"{folder}/{TREE}", f"{held_folder}/{BASE}/{thing.name}", started_ns, owner)
     alone = tuple(thing for thing in held if thing.kind == FILE)

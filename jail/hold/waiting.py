@@ -6,10 +6,11 @@ session (hold/drop.py), so that its layers are empty then; a copy stays a yes, a
 """
 
 import os
+import stat
 
 from jail.hold import store
 from jail.kernel import files
-from jail.light import Final
+from jail.light import Final, Iterable
 from jail.plan.held import FILE, OVERLAY, Held
 
 _JOURNAL: Final = "journal"
@@ -22,8 +23,17 @@ def waits(session_folder: str) -> bool:
     manifest = store.read_manifest(session_folder)
     if manifest is None:
         return False
-    held = store.folder_of(session_folder)
-    return os.path.lexists(f"{held}/{_JOURNAL}") or any(_has_some(held, thing) for thing in manifest.held)
+    return interrupted(session_folder) or has_some(store.folder_of(session_folder), manifest.held)
+
+
+def has_some(held: str, things: Iterable[Held]) -> bool:
+    """The same of a `held` folder, once it is known which things it is of."""
+    return any(_has_some(held, thing) for thing in things)
+
+
+def interrupted(session_folder: str) -> bool:
+    """Whether an apply was left half done."""
+    return os.path.lexists(f"{store.folder_of(session_folder)}/{_JOURNAL}")
 
 
 def _has_some(held: str, thing: Held) -> bool:
@@ -34,11 +44,16 @@ def _has_some(held: str, thing: Held) -> bool:
                 f"{held}/{store.BASE}/{thing.name}"
             )
         if thing.kind == OVERLAY:
-            with os.scandir(f"{held}/{thing.name}/{store.UPPER}") as found:
-                return next(found, None) is not None
+            upper = f"{held}/{thing.name}/{store.UPPER}"
+            with os.scandir(upper) as found:
+                return next(found, None) is not None or _mode(upper) != _mode(thing.path)
         return os.path.lexists(f"{held}/{thing.name}/{store.TREE}")
     except OSError:
         return True  # who knows
+
+
+def _mode(path: str) -> int:
+    return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & store.KEPT_BITS
 
 
 def _content(path: str) -> bytes | None:

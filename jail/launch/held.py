@@ -1,38 +1,75 @@
 """What a session holds, laid out in its folder before anything inside exists.
 
 Rule: the copies, what they were made from, and the manifest are there before the fork; a launch that cannot
-make them does not start. A run that holds nothing has none of it.
+make them does not start. A run that holds nothing has none of it. What an earlier session holds is taken
+over as it is, and only what that one did not hold is made anew.
 """
 
 import os
 import time
 
 from jail.errors import JailError
-from jail.hold import store
+from jail.hold import store, waiting
 from jail.kernel.trees import TooLargeError
+from jail.launch.bases import Bases
 from jail.ledger.place import Session
-from jail.light import Final, Mapping
-from jail.plan.held import FILE
+from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
+from jail.plan.held import FILE, Held
 from jail.plan.steps import Plan
+
+if TYPE_CHECKING:
+    from jail.launch.resume import Resumed
 
 TIME_STAMP_SLACK: Final = 20_000_000
 """Nanoseconds by which a file's change time may lag behind the clock: it is as coarse as the kernel's tick.
 """
 
 
-def prepared(plan: Plan, session: Session, environ: Mapping[str, str]) -> str:
-    """The folder of all that the plan holds, made now; "" for nothing. Raises JailError."""
+class Holding(NamedTuple):
+    """`folder`: of all that the plan holds, "" for nothing; `things`: these; `bases`: lists what the trees
+    are meanwhile.
+    """
+
+    folder: str = ""
+    bases: Bases | None = None
+    things: tuple[Held, ...] = ()
+
+    def changed(self) -> bool:
+        """Whether the command may have left something there."""
+        return bool(self.folder) and waiting.has_some(self.folder, self.things)
+
+    def end(self) -> None:
+        """End what still runs for it; a second call does nothing."""
+        if self.bases is not None:
+            self.bases.end()
+
+
+def begin(
+    plan: Plan, session: Session, environ: Mapping[str, str], resumed: "Resumed | None" = None
+) -> Holding:
+    """Lay out all that the plan holds, and begin to list what the trees are. Raises JailError."""
     if not plan.held:
-        return ""
+        return Holding()
     folder = store.folder_of(session.folder)
+    if resumed is not None:
+        from jail.launch import resume
+
+        resume.take(resumed, session)
+    known = [] if resumed is None else [name for _, name in resumed.names]
+    fresh = tuple(thing for thing in plan.held if thing.name not in known)
     started = time.time_ns() - TIME_STAMP_SLACK
     # Root starts jail for another uid, which must be able to write the copies.
     owner = (plan.uid, plan.gid) if os.geteuid() == 0 else (-1, -1)
     try:
-        os.mkdir(folder, 0o700)
-        os.mkdir(f"{folder}/{store.BASE}", 0o700)
-        store.prepare(folder, plan.held, started, owner)
-        store.write_manifest(folder, _manifest(plan, session, environ, started))
+        if resumed is None:
+            os.mkdir(folder, 0o700)
+            os.mkdir(f"{folder}/{store.BASE}", 0o700)
+        store.prepare(folder, fresh, started, owner)
+        manifest = _manifest(plan, session, environ, started)
+        if resumed is not None:
+            manifest = manifest._replace(resumed=resumed.manifest.session)
+        store.write_manifest(folder, manifest)
+        return Holding(folder, Bases.start(folder, plan.held, started), plan.held)
     except (OSError, TooLargeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it has grown too large since it was weighed"
         raise JailError(
@@ -40,7 +77,6 @@ def prepared(plan: Plan, session: Session, environ: Mapping[str, str]) -> str:
             where=f"{getattr(error, 'filename', None) or folder}, into {folder}",
             hint="start again; nothing was executed",
         ) from error
-    return folder
 
 
 def _manifest(plan: Plan, session: Session, environ: Mapping[str, str], started: int) -> store.Manifest:

@@ -10,7 +10,7 @@ import os
 import stat
 
 from jail.errors import bug
-from jail.hold.store import TREE, UPPER, WORK
+from jail.hold.store import KEPT_BITS, TREE, UPPER, WORK
 from jail.kernel import files, libc, mounts
 from jail.light import TYPE_CHECKING, Callable, Final, suppress
 from jail.plan.steps import Step
@@ -85,7 +85,7 @@ def _liken(upper: int, lower: int) -> None:
     found, path = os.fstat(lower), f"/proc/self/fd/{upper}"
     with suppress(PermissionError):  # an owner or a group that is not ours: it stays ours
         os.chown(path, found.st_uid, found.st_gid)
-    os.chmod(path, stat.S_IMODE(found.st_mode) & 0o3777)
+    os.chmod(path, stat.S_IMODE(found.st_mode) & KEPT_BITS)
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 

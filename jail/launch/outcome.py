@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-from jail.errors import EXIT_JAIL, EXIT_SIGNAL_BASE, JailError
+from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, EXIT_SIGNAL_BASE, JailError
 from jail.kernel import files
 from jail.launch import ways
 from jail.ledger.entries import encode
@@ -42,6 +42,13 @@ def of_status(status: int, cpu: float, peak: int) -> Outcome:
         number = os.WTERMSIG(status)
         return Outcome(EXIT_SIGNAL_BASE + number, KILLED, number, "", cpu, peak)
     return Outcome(os.WEXITSTATUS(status), EXITED, 0, "", cpu, peak)
+
+
+def of_error(error: BaseException) -> Outcome:
+    """The outcome of a run that jail could not make, or not go on with."""
+    if not isinstance(error, JailError):
+        return Outcome(EXIT_JAIL, FAILED, 0, str(error) or type(error).__name__)
+    return Outcome(error.code, REFUSED if error.code == EXIT_CANNOT_ISOLATE else FAILED, 0, error.message)
 
 
 class StatusFile:

@@ -5,16 +5,14 @@ supervise.
 import errno
 import os
 
-from jail import __version__
 from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, JailError, say
-from jail.kernel import cache, cgroups, files, filters, netlink
+from jail.kernel import cgroups, files
 from jail.kernel.libc import KernelError
-from jail.launch import caches, held, keeper, outcome, places, survey, watchlist
+from jail.launch import between, caches, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
-from jail.launch.supervise import Supervisor
 from jail.ledger import written
 from jail.ledger.place import Session, new_session, state_folder
-from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple, signal
+from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
 from jail.plan.bounds import watched_instead
 from jail.plan.build import build
 from jail.plan.held import FILE
@@ -24,7 +22,7 @@ from jail.policy.paths import deepest
 from jail.policy.value import Policy
 
 if TYPE_CHECKING:
-    from jail.launch.record import Record
+    from jail.launch.resume import Resumed
 
 
 class Options(NamedTuple):
@@ -53,6 +51,7 @@ class Prepared(NamedTuple):
     own: places.Own
     identities: dict[str, files.Identity]
     watched: tuple[watchlist.Place, ...]
+    resumed: "Resumed | None" = None
 
 
 def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
@@ -71,16 +70,35 @@ def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, st
 
 
 def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
+    if options.resume:
+        return _resumed(options, command, environ)
+    return _planned(options, command, environ, None)
+
+
+def _resumed(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
+    from jail.launch import resume
+
+    old = resume.of(options.resume, state_folder(environ, places.home(environ)))
+    prepared = _planned(resume.completed(options, old), command, environ, old)
+    resume.check(prepared.plan, old)
+    return prepared
+
+
+def _planned(
+    options: Options, command: tuple[str, ...], environ: Mapping[str, str], resumed: "Resumed | None"
+) -> Prepared:
     caller = survey.caller_from(environ, options.workspace)
     own = places.own(environ, caller.home)
     policy = load(options.policy, own.cache, caller.home, user=own.user_policy, workspace=caller.workspace)
     policy = with_options(policy, options, caller)
     facts, identities = survey.survey(policy, caller, own, command[0])
+    if resumed is not None:
+        facts = facts._replace(held_names=resumed.names)
     plan = build(policy, facts, command)
     # In a held tree nothing has to be moved away.
     absent = [guarded for guarded in facts.absent if (guarded.path, guarded.reason) in plan.watched]
     watched = watchlist.places(facts.watch_folders, absent, facts.guarded)
-    return Prepared(policy, plan, own, identities, watched)
+    return Prepared(policy, plan, own, identities, watched, resumed)
 
 
 def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Policy:
@@ -137,12 +155,12 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         try:
             _show_losses(prepared)
             _make_cache(prepared)
-            found = _supervised(prepared, session, group)
+            found = between.run(prepared, session, group)
         finally:
             if group:
                 cgroups.give_back(group)
     except JailError as error:
-        found = _of_error(error)
+        found = outcome.of_error(error)
         raise
     except OSError as error:
         found = Outcome(EXIT_JAIL, outcome.FAILED, 0, str(error))
@@ -205,85 +223,4 @@ def _make_cache(prepared: Prepared) -> None:
             prepared.identities[step.source] = caches.prepare(step.source, plan.workspace, owner)
 
 
-def _of_error(error: BaseException) -> Outcome:
-    if not isinstance(error, JailError):
-        return Outcome(EXIT_JAIL, outcome.FAILED, 0, str(error) or type(error).__name__)
-    reason = outcome.REFUSED if error.code == EXIT_CANNOT_ISOLATE else outcome.FAILED
-    return Outcome(error.code, reason, 0, error.message)
-
-
 WATCHED: Final = "limits-memory"
-SHOWN: Final = 5
-"""Paths named in one line; the ledger has them all."""
-
-
-def _supervised(prepared: Prepared, session: Session, group: str) -> Outcome:
-    """The run between its first and its last entry."""
-    cached = prepared.own.cache
-    kept = held.prepared(prepared.plan, session, os.environ)
-    built_from = keeper.BuiltFrom(_loopback(cached), filters.compiled(cached), prepared.identities, kept)
-    supervisor = Supervisor(prepared.plan, built_from, group)
-    failure: BaseException | None = None
-    try:
-        found = supervisor.run(lambda: _opened(prepared, session))
-    except BaseException as error:  # noqa: BLE001 - raised again below, once the end is recorded
-        failure, found = error, _of_error(error)
-    if supervisor.record is not None:
-        try:
-            found = _recorded(supervisor.record, found)
-        except (OSError, JailError) as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    _summarise(found, supervisor.record, session)
-    return found
-
-
-def _recorded(record: "Record", found: Outcome) -> Outcome:
-    """The last look and the last entry; a protected thing that still stands is no success."""
-    try:
-        record.finish()
-    except (OSError, JailError) as error:
-        record.end(_of_error(error) if found.code == 0 else found)
-        raise
-    if record.standing and found.code == 0:
-        detail = f"protected, and still there: {', '.join(record.standing[:SHOWN])}"
-        found = found._replace(code=EXIT_JAIL, reason=outcome.FAILED, detail=detail)
-    record.end(found)
-    return found
-
-
-def _opened(prepared: Prepared, session: Session) -> "Record":
-    """The ledger with its first entry. Imported here: another process builds the walls meanwhile."""
-    from jail.launch.record import Record
-
-    record = Record(prepared.plan, prepared.policy, prepared.watched, session)
-    record.start()
-    return record
-
-
-def _loopback(folder: str) -> bytes:
-    """The message that brings up `lo`, from the cache or from pyroute2."""
-    makers = cache.generation(os.path.dirname(os.path.abspath(netlink.__file__)), ("netlink.py",))
-    key = cache.key("loopback", __version__, makers)
-    kept = cache.read(folder, "netlink-loopback", key)
-    if kept is None:
-        kept = netlink.loopback_up()
-        cache.write(folder, "netlink-loopback", key, kept)
-    return kept
-
-
-def _summarise(found: Outcome, record: "Record | None", session: Session) -> None:
-    """One line when there is something to say that the exit code alone does not."""
-    said = ["stopped by `jail stop`"] if record is not None and record.stopped else []
-    if found.reason == outcome.KILLED:
-        if found.signal != signal.SIGPIPE:  # `| head`: the reader has what it wanted
-            said.append(f"killed by signal {found.signal} ({signal.strsignal(found.signal)})")
-    elif found.reason not in (outcome.EXITED, outcome.NOT_EXECUTED):
-        said.append(found.reason)
-    if found.detail and found.reason != outcome.NOT_EXECUTED:
-        said.append(found.detail)
-    if record is not None and record.swept:
-        said.append(f"{record.swept} protected paths were made inside and moved away")
-    if said:
-        say(f"{'; '.join(said)}; session {session.id}")

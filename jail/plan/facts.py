@@ -119,7 +119,8 @@ class Facts(NamedTuple):
     `command_trees`: PATH folders in written trees, each with the tree that it is held with; `no_overlay`:
     (tree, why) of those that no overlay can hold here, and `sizes`: (tree, bytes, entries) of them;
     `submounts`: (path, kind) of mounts in trees that are to be held; `strange`: trees that are to be held and
-    whose root is of another uid or gid than the command's.
+    whose root is of another uid or gid than the command's. `held_names`: (path, name) of things that an
+    earlier session holds, which this run goes on from.
     """
 
     uid: int
@@ -170,3 +171,4 @@ class Facts(NamedTuple):
     command_trees: tuple[tuple[str, str], ...] = ()
     submounts: tuple[tuple[str, str], ...] = ()
     strange: tuple[str, ...] = ()
+    held_names: tuple[tuple[str, str], ...] = ()

@@ -41,6 +41,17 @@ class Held(NamedTuple):
     commands: tuple[str, ...] = ()
 
 
+def name_for(letter: str, path: str, held: "Iterable[Held]", facts: "Facts") -> str:
+    """The name of a thing at `path`, beside those that are held already: a number after `letter`, but in a
+    run that goes on from another the name that it has there.
+    """
+    given = dict(facts.held_names)
+    used = {thing.name for thing in held} | set(given.values())
+    return given.get(path) or next(
+        name for at in range(len(used) + 1) if (name := f"{letter}{at}") not in used
+    )
+
+
 COPY_BYTES: Final = 1 << 30
 COPY_ENTRIES: Final = 100_000
 """The largest tree that is held by a copy: it is made before each run, at some 10,000 entries a second."""

@@ -7,7 +7,7 @@ no overlay of ours may uncover what lies beneath it (mount_namespaces(7)).
 
 from jail.light import Final, Iterator
 from jail.plan.facts import Facts, Place
-from jail.plan.held import COPY, COPY_BYTES, COPY_ENTRIES, FILE, OVERLAY, Held, Wanted, wanted
+from jail.plan.held import COPY, COPY_BYTES, COPY_ENTRIES, FILE, OVERLAY, Held, Wanted, name_for, wanted
 from jail.plan.steps import Loss, Step
 from jail.plan.trees import Trees
 from jail.policy.amounts import size_text
@@ -27,7 +27,7 @@ def give(trees: Trees, facts: Facts) -> list[Loss]:
         if each.kind == "folder":
             lost += _tree(trees, facts, each)
         else:
-            name = f"f{sum(thing.kind == FILE for thing in trees.held.values())}"
+            name = name_for("f", each.path, trees.held.values(), facts)
             _hold(trees, each, Held(name, FILE, each.path, each.why), "held-file")
     trees.notes += _notes(trees, facts)
     return [Loss("hold", "; ".join(lost), _REMEDY)] if lost else []
@@ -58,7 +58,7 @@ def _tree(trees: Trees, facts: Facts, each: Wanted) -> Iterator[str]:
             )
         how = _how(path, facts) if kind == "folder" else ""
         if how:
-            name = f"t{sum(thing.kind != FILE for thing in trees.held.values())}"
+            name = name_for("t", path, trees.held.values(), facts)
             inner = tuple(folder for folder in each.commands if beneath(folder, path))
             _hold(trees, each, Held(name, how, path, each.why, each.deliver, inner), how)
             continue

@@ -17,12 +17,14 @@ THINGS = {
 @pytest.fixture
 def session(tmp_path: Path) -> Path:
     """A session that holds a tree and a file, and nothing in them yet."""
-    held = tmp_path / "held"
+    held, tree = tmp_path / "held", tmp_path / "tree"
+    tree.mkdir()
     for folder in ("t0/upper", "t0/work", "files/f0", "base"):
         (held / folder).mkdir(parents=True)
     (held / "files/f0/config").write_bytes(b"[core]\n")
     (held / "base/f0").write_bytes(b"[core]\n")
-    store.write_manifest(str(held), Manifest("s", "/w", 1, 1, -1, 7, (), tuple(THINGS.values())))
+    things = (THINGS["t0"]._replace(path=str(tree)), THINGS["f0"])
+    store.write_manifest(str(held), Manifest("s", "/w", 1, 1, -1, 7, (), things))
     return tmp_path
 
 
@@ -38,6 +40,7 @@ DEEDS: dict[str, Callable[[Path], object]] = {
     "the config was changed": lambda held: (held / "files/f0/config").write_bytes(b"[core]\n\n"),
     "the config was removed": lambda held: (held / "files/f0/config").unlink(),
     "an apply was interrupted": lambda held: (held / "journal").touch(),
+    "the tree itself was closed": lambda held: (held / "t0/upper").chmod(0o700),
     "the layer is gone": lambda held: (held / "t0/upper").rmdir(),
 }
 

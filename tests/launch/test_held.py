@@ -1,0 +1,77 @@
+"""What a session holds is laid out before the command is there: folders, bases, manifest."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jail.errors import JailError
+from jail.hold import base, store
+from jail.launch import held, resume
+from jail.ledger.place import new_session
+from jail.plan.build import build
+from jail.plan.held import COPY, OVERLAY, Held
+from jail.plan.steps import Plan
+from support.hosts import FACTS, POLICY
+from support.ledgers import state_in
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """One that holds two trees, one of them by a copy."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    things = (Held("t0", OVERLAY, str(tmp_path / "one"), ""), Held("t1", COPY, str(tmp_path / "two"), ""))
+    return build(POLICY, FACTS, ("true",))._replace(held=things, uid=os.geteuid(), gid=os.getegid())
+
+
+def test_a_plan_that_holds_nothing_leaves_nothing(tmp_path: Path, plan: Plan) -> None:
+    session = new_session(state_in(tmp_path))
+    found = held.begin(plan._replace(held=()), session, {})
+    assert found == ("", None, ())
+    assert not found.changed()
+    found.end()
+    assert os.listdir(session.folder) == ["lock"]
+
+
+def test_all_is_there_before_the_command(tmp_path: Path, plan: Plan) -> None:
+    session = new_session(state_in(tmp_path))
+    found = held.begin(plan, session, {"PATH": "/usr/bin:relative::/usr/bin"})
+    assert found.bases is not None
+    assert found.bases.wait() == ""
+    found.end()
+    manifest = store.read_manifest(session.folder)
+    assert manifest is not None
+    assert (manifest.session, manifest.held, manifest.resumed) == (session.id, plan.held, "")
+    assert manifest.path == (os.path.realpath("/usr/bin"),)
+    assert sorted(os.listdir(found.folder)) == ["base", "manifest", "t0", "t1"]
+    assert (Path(found.folder) / "t1/tree/file").read_text() == "two"
+    for name in ("t0", "t1"):
+        assert set(base.read(found.folder, name, lambda _: True)) == {"", "file"}
+
+
+def test_what_cannot_be_laid_out_starts_nothing(tmp_path: Path, plan: Plan) -> None:
+    session = new_session(state_in(tmp_path))
+    (Path(session.folder) / "held").mkdir()
+    with pytest.raises(JailError, match="cannot be copied") as caught:
+        held.begin(plan, session, {})
+    assert "nothing was executed" in caught.value.hint
+
+
+def test_a_run_that_goes_on_makes_only_what_is_new(tmp_path: Path, plan: Plan) -> None:
+    state = state_in(tmp_path)
+    old, new = new_session(state), new_session(state)
+    held.begin(plan._replace(held=plan.held[:1]), old, {}).end()
+    (Path(old.folder) / "held/t0/upper/file").write_text("of the command")
+    os.close(old.lock_fd)
+    found = held.begin(plan, new, {}, resume.of(old.id, state))
+    assert found.bases is not None
+    assert found.bases.wait() == ""
+    found.end()
+    assert found.changed()
+    manifest = store.read_manifest(new.folder)
+    assert manifest is not None
+    assert (manifest.session, manifest.resumed, manifest.held) == (new.id, old.id, plan.held)
+    assert (Path(new.folder) / "held/t0/upper/file").read_text() == "of the command"
+    assert (Path(new.folder) / "held/t1/tree/file").read_text() == "two"
