@@ -219,14 +219,15 @@ def _filled(found: Entries, path: str, wanted: Callable[[str], bool]) -> bool:
     records = _records(path)
     if next(records, b"") != _HEAD:
         return False
-    above: list[str] = []
+    # Of each open folder how long its path is: cut and lengthened, a path costs no more than its letters.
+    lengths: list[int] = []
     prefix, met = "", 0
     for record in records:
         fields, slash, raw = record.partition(b"/")
         if fields.startswith(b">"):
-            del above[int(fields[1:]) :]
-            above.append(os.fsdecode(raw))
-            prefix = "/".join([*above[1:], ""])
+            del lengths[int(fields[1:]) :]
+            prefix = prefix[: lengths[-1]] + os.fsdecode(raw) + "/" if lengths else ""
+            lengths.append(len(prefix))
         elif slash:
             met += 1
             below = prefix + os.fsdecode(raw)

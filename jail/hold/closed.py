@@ -9,6 +9,7 @@ hands over what it read, or an open fd. A kill at any time leaves nothing change
 import marshal
 import os
 import socket
+from array import array
 
 from jail.errors import JailError, bug
 from jail.kernel import namespaces
@@ -79,7 +80,11 @@ def _work(work: Callable[[], tuple[Any, int]], out: socket.socket) -> None:
 
 
 def _received(ours: socket.socket) -> tuple[bytes, int]:
-    _, fds, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+    # Not recv_fds: it forgot its flags in some versions of Python 3.
+    fds = array("i")
+    _, control, _, _ = ours.recvmsg(1, socket.CMSG_SPACE(fds.itemsize), socket.MSG_CMSG_CLOEXEC)
+    for _, _, content in control:
+        fds.frombytes(content[: fds.itemsize])
     pieces = []
     while piece := ours.recv(_PIECE):
         pieces.append(piece)

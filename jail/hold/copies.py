@@ -132,7 +132,7 @@ class _Copy:
                 self._note(name, found)
                 self._leave_out(folder.join(name))
         except PermissionError:
-            self._note(name, found)
+            self._out.entry(name, base.UNKNOWN)
             self._leave_out(folder.join(name))
         except FileNotFoundError:
             return

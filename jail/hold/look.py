@@ -7,11 +7,11 @@ streaming the base. What has lost its permission bits is read all the same (jail
 
 A file of the host counts as unchanged while its kind, inode, size, permission bits and modification time are
 those of the base (its change time may differ: an apply that was rolled back, or a new hard link, alters
-that), a folder while its bits are, a symlink while its target is.
+that), a folder while its bits are, a symlink while its target is. What was written and is not on the host any
+more counts as modified: nobody can compare it.
 """
 
 import os
-import stat
 
 from jail.errors import JailError
 from jail.hold import base, closed, freshgit, inside, opening, renames, store
@@ -164,7 +164,7 @@ class _Tree:
             overlay = self._thing.kind == OVERLAY
             for path in self._host.paths():
                 if path not in self._base and (not overlay or self._left.concerns(path)):
-                    self._base[path] = UNKNOWN_ENTRY
+                    self._base[path] = base.UNKNOWN
         if self._thing.kind == OVERLAY:
             return {*self._left.states, *self._base}
         return {*self._left.states, *self._gone_from_copy()}
@@ -179,8 +179,14 @@ class _Tree:
         for path in sorted(self._base) if unseen else self._base:
             if path.rpartition("/")[0] in unseen and path:
                 unseen.add(path)
-            elif path not in left.states and path not in left.same and not _was_left_out(self._base[path]):
+            elif path not in left.states and path not in left.same and not self._was_left_out(path):
                 yield path
+
+    def _was_left_out(self, path: str) -> bool:
+        """Whether a name of the base has no copy, so that its absence there says nothing."""
+        entry = self._base[path]
+        left_out = not entry.own_ino and entry.kind in ("socket", "special", "unknown", "absent")
+        return left_out and self._base.complete
 
     def _judged(self, path: str) -> Change | None:
         new = self._left.states.get(path, ABSENT)
@@ -188,7 +194,7 @@ class _Tree:
         found = self._host.stat(path)
         now = self._host.state(path, found, new)
         unchanged = _is_base(entry, found, now)
-        old = _old(entry, now.digest if unchanged else "")
+        old = _old(entry, now.digest if _has_content(entry, found, now) else "")
         compared = now if old.kind == "unknown" else old
         what = _differs(compared, new)
         if not what and path in self._left.beyond and self._thing.kind == OVERLAY:
@@ -242,14 +248,6 @@ class _Tree:
             return GREW
 
 
-UNKNOWN_ENTRY: Final = base.UNKNOWN
-
-
-def _was_left_out(entry: base.Entry) -> bool:
-    """Whether an entry of a copy's base has no copy: then its absence says nothing."""
-    return not entry.own_ino and entry.kind in ("socket", "special", "unknown", "absent")
-
-
 def _old(entry: base.Entry, digest: str) -> State:
     """`digest`: of the host's content, where it is the base's too."""
     digest = entry.digest or digest
@@ -264,8 +262,13 @@ def _is_base(entry: base.Entry, found: os.stat_result | None, now: State) -> boo
         return entry.digest == now.digest
     if entry.kind == "folder":
         return entry.mode == now.mode
-    was = (entry.ino, entry.mode, entry.size, entry.mtime_ns)
-    return was == (found.st_ino, stat.S_IMODE(found.st_mode), now.size, found.st_mtime_ns)
+    return entry.mode == now.mode and _has_content(entry, found, now)
+
+
+def _has_content(entry: base.Entry, found: os.stat_result | None, now: State) -> bool:
+    """Whether a file on the host has the content that it had in the base."""
+    was = (entry.kind, entry.ino, entry.size, entry.mtime_ns)
+    return found is not None and was == (now.kind, found.st_ino, now.size, now.mtime_ns)
 
 
 def _of_file(session_folder: str, thing: Held) -> list[Change]:

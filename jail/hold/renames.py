@@ -5,43 +5,47 @@ of the same last name first, else in the order of the list, so that equal lists 
 deleted files are read only where an added one has their size.
 """
 
-from jail.hold.change import ADDED, DELETED, RENAMED, Change
+from jail.hold.change import ADDED, DELETED, RENAMED, Change, State
 from jail.hold.digests import CELLS
 from jail.light import Callable
 
-_Keys = tuple[str, str]
+_Content = tuple[str, str]
+"""A digest and a last name, or "" for any."""
 
 
 def paired(changes: list[Change], digest: Callable[[str, str], str]) -> list[Change]:
     """The changes of one tree with pairs of added and deleted as one rename, at the added one's place.
     `digest`: of a path on the host, in the form of another digest.
     """
-    added = [
-        at
-        for at, each in enumerate(changes)
-        if each.what == ADDED and each.new.digest and _counts(each, each.new.size)
-    ]
-    forms: dict[int, set[str]] = {}
-    for at in added:
-        new = changes[at].new
-        forms.setdefault(new.size, set()).add(CELLS if new.digest.startswith(CELLS) else "plain")
-    sources: dict[_Keys, list[int]] = {}
-    for at, each in enumerate(changes):
-        if each.what == DELETED and each.old.kind == "file" and _counts(each, each.old.size):
-            for form in sorted(forms.get(each.old.size, ())):
-                content = digest(each.path, form)
-                for name in ("", _last(each.path)) if content else ():
-                    sources.setdefault((content, name), []).append(at)
-    for lists in sources.values():
-        lists.reverse()
+    added = [at for at, each in enumerate(changes) if each.what == ADDED and _counts(each, each.new)]
+    sources = _sources(changes, [changes[at].new for at in added], digest)
     taken: dict[int, int] = {}
     used: set[int] = set()
     for by_name in (True, False):
         for at in added:
+            change = changes[at]
+            key = (change.new.digest, _last(change.path) if by_name else "")
             if at not in taken:
-                key = (changes[at].new.digest, _last(changes[at].path) if by_name else "")
                 _take(at, sources.get(key, []), taken, used)
     return [_renamed(each, changes, taken.get(at)) for at, each in enumerate(changes) if at not in used]
+
+
+def _sources(
+    changes: list[Change], added: list[State], digest: Callable[[str, str], str]
+) -> dict[_Content, list[int]]:
+    """Content → where in the list deleted files had it, the last first."""
+    forms: dict[int, set[str]] = {}
+    for state in added:
+        forms.setdefault(state.size, set()).add(CELLS if state.digest.startswith(CELLS) else "plain")
+    sources: dict[_Content, list[int]] = {}
+    for at in range(len(changes) - 1, -1, -1):
+        change = changes[at]
+        if change.what == DELETED and _counts(change, change.old):
+            for form in sorted(forms.get(change.old.size, ())):
+                content = digest(change.path, form)
+                for name in ("", _last(change.path)):
+                    sources.setdefault((content, name), []).append(at)
+    return sources
 
 
 def _take(at: int, sources: list[int], taken: dict[int, int], used: set[int]) -> None:
@@ -53,9 +57,10 @@ def _take(at: int, sources: list[int], taken: dict[int, int], used: set[int]) ->
             return
 
 
-def _counts(change: Change, size: int) -> bool:
-    side = change.new if change.what == ADDED else change.old
-    return side.kind == "file" and size > 0 and not change.conflict
+def _counts(change: Change, side: State) -> bool:
+    # An added file without a digest is equal to nothing; a deleted one has none yet.
+    known = change.what == DELETED or bool(side.digest)
+    return side.kind == "file" and side.size > 0 and known and not change.conflict
 
 
 def _last(path: str) -> str:

@@ -5,13 +5,15 @@ The mounts live in a namespace of a child and are gone with it; the upper layer 
 
 import os
 import subprocess
+import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jail.hold import base, copies, store
-from jail.kernel import files, mounts, namespaces
+from jail.kernel import files, mounts, namespaces, trees
 from jail.plan.held import COPY, OVERLAY, Held
 
 OPTIONS: dict[str, str | None] = {
@@ -21,6 +23,33 @@ OPTIONS: dict[str, str | None] = {
     "index": "off",
     "xino": "off",
 }
+
+
+@contextmanager
+def in_memory() -> Iterator[Path]:
+    """A folder for trees of ten thousand levels, which a disk takes half a minute to remove, and pytest
+    cannot.
+    """
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(dir=memory))
+    parent = os.open(folder.parent, os.O_RDONLY)
+    try:
+        yield folder
+    finally:
+        trees.remove_tree(parent, folder.name)
+        os.close(parent)
+
+
+def deepen(folder: Path, levels: int) -> None:
+    """Put `levels` folders into one another, and a file into the last."""
+    fd = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    os.close(fd)
 
 
 class Session:
