@@ -191,6 +191,14 @@ def file_of(held_folder: str, name: str) -> str:
     return f"{held_folder}/base/{name}"
 
 
+def written_ns(held_folder: str, name: str) -> int:
+    """When a base was finished, nanoseconds since the epoch; 0 where it never was."""
+    try:
+        return os.stat(file_of(held_folder, name), follow_symlinks=False).st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def read(held_folder: str, name: str, wanted: Callable[[str], bool]) -> Entries:
     """The entries of a base whose paths are `wanted`; "" is the tree itself. A folder is asked for before
     what lies in it.

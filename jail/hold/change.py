@@ -41,8 +41,8 @@ word; with a warning; like any other.
 class State(NamedTuple):
     """One path at one time. `kind` as jail.kernel.files.kind has it, or "absent", or "unknown" where nobody
     knows any more; `mode`: permission bits with setuid, setgid and sticky; `size` in bytes, 0 but for files;
-    `mtime_ns`: since the epoch; `digest`: SHA-256 in hex of a file's content or of a link's target, "" for
-    all else and where it was not read.
+    `mtime_ns`: since the epoch; `digest`: of a file's content (jail.hold.digests), SHA-256 in hex of a link's
+    target, "" for all else and where it was not read.
     """
 
     kind: str
@@ -58,8 +58,8 @@ UNKNOWN: Final = State("unknown")
 
 class Change(NamedTuple):
     """`tree`: name of the held thing (jail.plan.held.Held); `path`: in it, "" for the thing itself; `what` in
-    LETTERS; `source`: where a renamed thing was; `conflict`: why the host's side is not the base any more, ""
-    where it is; `tier` in TIERS, and `reason` why it is not plain.
+    LETTERS; `source`: where a renamed thing was, and then `old` is what it was there; `conflict`: why the
+    host's side is not the base any more, "" where it is; `tier` in TIERS, and `reason` why it is not plain.
     """
 
     tree: str

@@ -34,10 +34,8 @@ from jail.hold.store import Manifest
 from jail.light import Final, Iterable, Iterator
 from jail.plan.held import FILE, OVERLAY, Held
 
-__all__ = ["KEPT_BITS", "changes", "link_host", "link_new", "open_host", "open_new"]
+__all__ = ["changes", "link_host", "link_new", "open_host", "open_new"]
 
-KEPT_BITS: Final = 0o775
-"""Permission bits that an applied file or folder can have."""
 CHANGED: Final = "changed on the host since the run began"
 APPEARED: Final = "added on the host since the run began"
 VANISHED: Final = "deleted on the host since the run began"
@@ -47,6 +45,8 @@ HOLDS_CONFLICT: Final = "something in it changed on the host since the run began
 NOT_WHOLE: Final = "its base is unknown: the snapshot was not finished"
 BEGAN: Final = "its base is unknown: it changed on the host while the run began"
 BEYOND: Final = "its path is too long for what is in it to be looked at"
+_GAINED: Final = 0o775
+"""Permission bits that a file or folder can gain by being applied."""
 
 
 def changes(session_folder: str, manifest: Manifest) -> Iterator[Change]:
@@ -113,7 +113,7 @@ def _differs(old: State, new: State) -> str:
 
 def _is_done(new: State, now: State) -> bool:
     """Whether a host that has moved off the base has what would be applied; times do not count."""
-    kept = new._replace(mode=new.mode & KEPT_BITS)
+    kept = new._replace(mode=new.mode & _GAINED)
     return any(_differs(now, each) in ("", TIME) for each in (new, kept))
 
 
@@ -152,11 +152,12 @@ class _Tree:
             return ()  # the run did not come so far
         try:
             if self._thing.kind == OVERLAY:
-                self._left = inside.look(top, lambda *_: True, upper=True)
+                self._left = inside.look(top, lambda *_: True)
                 self._base = base.read(self._held, self._thing.name, self._left.concerns)
             else:
                 self._base = base.read(self._held, self._thing.name, lambda _: True)
-                self._left = inside.look(top, self._is_touched, upper=False)
+                made_ns = base.written_ns(self._held, self._thing.name)
+                self._left = inside.look(top, self._is_touched, made_ns)
         finally:
             os.close(top)
         if not self._base.complete:
@@ -197,7 +198,7 @@ class _Tree:
         old = _old(entry, now.digest if _has_content(entry, found, now) else "")
         compared = now if old.kind == "unknown" else old
         what = _differs(compared, new)
-        if not what and path in self._left.beyond and self._thing.kind == OVERLAY:
+        if not what and path in self._left.stirred:
             return Change(self._thing.name, path, MODIFIED, old, new, now, "", BEYOND)
         is_blocked = bool(path) and path.rpartition("/")[0] in self._blocked
         if new.kind == "folder" and (is_blocked or (now.kind not in ("folder", compared.kind))):
@@ -242,10 +243,9 @@ class _Tree:
             return HOLDS_CONFLICT
         prefix = f"{path}/" if path else ""
         known = {name for name in by_folder.get(path, ()) if self._base[prefix + name].kind != "absent"}
-        try:
-            return "" if known.issuperset(self._host.names(path)) else GREW
-        except PermissionError:
-            return GREW
+        # Of a folder that may not be looked into, nobody knows.
+        seen = self._host.folder(path) >= 0
+        return "" if seen and known.issuperset(self._host.names(path)) else GREW
 
 
 def _old(entry: base.Entry, digest: str) -> State:

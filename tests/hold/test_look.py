@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from jail.errors import JailError
-from jail.hold import base, look, names, store
+from jail.hold import base, look, names, opening, store
 from jail.hold.change import ABSENT, LETTERS, Change, State
 from jail.kernel import trees
 from jail.plan.held import COPY, FILE, OVERLAY, Held
@@ -98,6 +98,7 @@ SCENARIOS: dict[str, tuple[str, list[str]]] = {
     "a time alone": ("touch alpha; touch d; touch -h link", ["t alpha"]),
     "bits alone": ("chmod 600 alpha; chmod 700 d; chmod u+s run", ["m alpha", "m d", "m run"]),
     "bits of the tree itself": ("chmod 700 .", ["m "]),
+    "everything closed": ("echo x >alpha; chmod 0 d .", ["m ", "M alpha", "m d"]),
     "bits and content": ("chmod 600 alpha; echo x >alpha", ["M alpha"]),
     "content of an empty file": ("echo x >empty", ["M empty"]),
     "emptied": (": >alpha", ["M alpha"]),
@@ -401,11 +402,33 @@ def test_a_tree_of_ten_thousand_levels_is_listed_as_far_as_a_path_can_name_it(ki
 
 
 @TREES
+def test_a_change_deeper_than_any_path_is_told_by_the_folder_that_it_is_in(kind: str) -> None:
+    with in_memory() as folder:
+        session = held(folder, kind, snapshot=False)
+        (session.tree / "deep").mkdir()
+        deepen(session.tree / "deep", 2_100)
+        session.started_ns = 1 << 62
+        session.snapshot()
+        assert found(session) == []
+        time.sleep(0.02)
+
+        def act() -> None:
+            top = os.open(".", os.O_RDONLY)
+            leaf = opening.open_below(top, "deep/" + "d/" * 2_100 + "leaf", os.O_WRONLY)
+            os.write(leaf, b"changed")
+
+        session.run(act)
+        (change,) = found(session)
+        assert (change.what, change.conflict, len(change.path)) == ("modified", look.BEYOND, 4096)
+        assert names.complaint(change.path, change.new)
+
+
+@TREES
 def test_every_path_of_a_deep_folder_that_was_deleted_is_listed(kind: str) -> None:
     with in_memory() as folder:
         session = held(folder, kind, snapshot=False)
         (session.tree / "d/deep").mkdir()
-        deepen(session.tree / "d/deep", 3_000)
+        deepen(session.tree / "d/deep", 2_100)
         session.started_ns = 1 << 62
         session.snapshot()
 
@@ -417,8 +440,8 @@ def test_every_path_of_a_deep_folder_that_was_deleted_is_listed(kind: str) -> No
         session.run(act)
         changes = found(session)
         assert {each.what for each in changes} == {"deleted"}
-        assert [each.conflict for each in changes] == [""] * 3007
-        assert max(len(each.path) for each in changes) == len("d/deep/") + 2 * 3000 + len("leaf")
+        assert [each.conflict for each in changes] == [""] * 2107
+        assert max(len(each.path) for each in changes) == len("d/deep/") + 2 * 2100 + len("leaf")
 
 
 @TREES
@@ -509,10 +532,13 @@ def test_a_run_that_never_began_holds_nothing(tmp_path: Path) -> None:
     assert found(session) == []
 
 
-def test_a_folder_with_too_many_names_is_an_error_not_a_short_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bound", "most"), [("jail.kernel.walk.FOLDER_ENTRIES", 3), ("jail.hold.inside.LEFT_BYTES", 20_000)]
+)
+def test_too_many_names_are_an_error_not_a_short_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
     session = held(tmp_path, COPY)
-    monkeypatch.setattr("jail.kernel.walk.FOLDER_ENTRIES", 3)
+    monkeypatch.setattr(bound, most)
     with pytest.raises(JailError, match="too many names"):
         found(session)
