@@ -162,6 +162,18 @@ def state_folder(host: Host) -> Finding:
     return Finding(MISSING, host.state_problem, "sessions and their ledgers are kept there", remedy)
 
 
+def held_trees(host: Host) -> Finding:
+    """What is written to a held tree goes to an overlay's upper layer in the state folder."""
+    tried = host.tries.get("overlay")
+    if tried is None or tried.worked:
+        return finding("overlay", host)
+    why = (
+        "what is to be held is copied before each run; a tree too large for that is refused (the loss `hold`)"
+    )
+    found = f"{tried.words()}; the state folder is on {host.state_type or 'an unknown file system'}"
+    return Finding(INFO, found, why, remedies.STATE_FOR_OVERLAYS)
+
+
 def current_folder(host: Host) -> Finding:
     """The workspace that a run here would have."""
     found = f"{host.folder} ({host.folder_type or 'unknown file system'})"

@@ -33,6 +33,10 @@ WSL: Final = (
     "in a Windows terminal, make this distribution a WSL 2 one:",
     *typed("wsl --set-version DISTRIBUTION 2"),
 )
+STATE_FOR_OVERLAYS: Final = (
+    "let sessions lie on a file system that overlays can use (ext4, xfs, btrfs):",
+    *typed("export XDG_STATE_HOME=FOLDER"),
+)
 OUTSIDE: Final = ("start jail outside; a jail inside another sandbox is not supported",)
 LANDLOCK_BUILT: Final = (
     "use a kernel built with CONFIG_SECURITY_LANDLOCK, as those of Debian, Ubuntu, Fedora and Arch are",

@@ -11,8 +11,8 @@ import stat
 
 from jail.errors import bug
 from jail.hold.store import KEPT_BITS, TREE, UPPER, WORK
-from jail.kernel import files, libc, mounts
-from jail.light import TYPE_CHECKING, Callable, Final, suppress
+from jail.kernel import files, mounts
+from jail.light import TYPE_CHECKING, Callable, Final
 from jail.plan.steps import Step
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def overlay(build: "Build", step: Step) -> None:
     lower = build.inside(step.target, os.O_PATH | os.O_DIRECTORY)
     held = build.source(step)
     try:
-        tree = _overlay(build, lower, held, step.target)
+        tree = _overlay(build, lower, held)
     finally:
         os.close(held)
     mounts.attach(tree, lower, step.target)
@@ -52,7 +52,7 @@ def overlay(build: "Build", step: Step) -> None:
     os.close(lower)
 
 
-def _overlay(build: "Build", lower: int, held: int, what: str) -> int:
+def _overlay(build: "Build", lower: int, held: int) -> int:
     """An overlay of layers that are mounted for no longer than it takes to make it."""
     os.mkdir(_LAYERS, 0o700, dir_fd=build.root)
     try:
@@ -65,8 +65,6 @@ def _overlay(build: "Build", lower: int, held: int, what: str) -> int:
         try:
             _liken(upper, lower)
             return mounts.overlay(lower, upper, work)
-        except libc.KernelError as error:
-            raise libc.KernelError(error.errno or 0, f"{error.call}, an overlay of {what}") from error
         finally:
             os.close(upper)
             os.close(work)
@@ -76,15 +74,14 @@ def _overlay(build: "Build", lower: int, held: int, what: str) -> int:
 
 
 def _liken(upper: int, lower: int) -> None:
-    """The root of the upper layer is the root that is seen: it gets mode, owner and time of the lower one's.
+    """The root of the upper layer is the root that is seen: it gets mode and time of the lower one's.
 
-    Once only: a session that goes on has what the command made of it.
+    Its owner is the command, and could be nobody else here. Once only: a session that goes on has what the
+    command made of it.
     """
     if os.listdir(f"/proc/self/fd/{upper}"):
         return
     found, path = os.fstat(lower), f"/proc/self/fd/{upper}"
-    with suppress(PermissionError):  # an owner or a group that is not ours: it stays ours
-        os.chown(path, found.st_uid, found.st_gid)
     os.chmod(path, stat.S_IMODE(found.st_mode) & KEPT_BITS)
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
 

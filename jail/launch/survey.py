@@ -129,9 +129,9 @@ def _given(policy: Policy, caller: Caller, own: places.Own, workspace: Place, co
     trees = tuple(place.real for place in system if place.real_kind == "folder")
     ask = searchpath.Ask(path, caller.environ, caller.home, written, trees, policy.toolchains)
     tools = searchpath.tools(ask, command)
-    writable = tuple({place.real: place for place in (workspace, *write, *hold)}.values())
-    found = _endpoints(caller.home, writable, (*read, *path), system, tools)
-    hide += _hidden_names(hide, [place.real for place in writable if place.real_kind == "folder"])
+    writable = (workspace, *write)
+    found = _endpoints(caller.home, writable, (*hold, *read, *path), system, tools)
+    hide += _hidden_names(hide, [place.real for place in (*writable, *hold) if place.real_kind == "folder"])
     return _Given(system, write, hold, read, hide, path, tools, *found, owned, credentials, allowed)
 
 

@@ -52,7 +52,7 @@ WORKED = {
     "terminal": "a terminal that is not the caller's",
     "listener": "execs can be recorded as they happen",
     "exit status": "how a process ended is told by the kernel",
-    "overlay": "writes can be held beside the real thing",
+    "overlay": "an overlay in the state folder holds what is written to a held tree",
     "nf_tables": "connections can be led to jail's own listener",
     "delegation": "a control group bounds it as a whole",
 }
@@ -431,7 +431,7 @@ def test_each_gap_has_its_exact_remedy_and_refuses_the_run(wrong: str) -> None:
 @pytest.mark.parametrize(
     ("tries", "facts", "name"),
     [
-        ({"overlay": Tried(errno.EINVAL, "fsconfig(overlay, create)")}, {}, "hold"),
+        ({"overlay": Tried(errno.EINVAL, "fsconfig(overlay, create)")}, {}, "held trees"),
         ({"nf_tables": Tried(errno.EPROTONOSUPPORT, "")}, {}, "egress"),
         ({"listener": Tried(errno.EINVAL, "seccomp(listener)")}, {}, "recorder"),
         ({"exit status": Tried(errno.ENOTTY, "ioctl(PIDFD_GET_INFO)")}, {}, "exit status"),
@@ -482,7 +482,7 @@ def test_memory_that_no_control_group_bounds_is_one_loss_said_once(
 def test_what_this_version_does_not_use_stands_under_a_heading_that_says_so() -> None:
     report = doctor.report(HEALTHY, "overnight", ())
     later = [row.name for row in report.rows if "no run of this one needs" in row.layer]
-    assert later == ["recorder", "exit status", "hold", "egress"]
+    assert later == ["recorder", "exit status", "egress"]
 
 
 def test_the_first_line_of_each_check_has_the_word_of_its_state_and_every_word_but_info_a_colour() -> None:
