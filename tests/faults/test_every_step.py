@@ -186,6 +186,14 @@ class Launch:
             path.unlink(missing_ok=True)
         return look(self.jail)
 
+    def hold(self) -> list[str]:
+        """The beginning of a command line that holds a tree by an overlay and one by a copy."""
+        options = ["run"]
+        for name in ("held", "copied"):
+            (self.jail.workspace / name).mkdir(exist_ok=True)
+            options += ["--hold-path", name]
+        return options
+
     def read_status(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.status.read_text())
         return found
@@ -322,8 +330,9 @@ def test_a_call_refused_to_one_process_ends_the_launch(launch: Launch, refusal: 
 @pytest.mark.parametrize("index", [0, -1], ids=["first", "last"])
 @pytest.mark.parametrize("verb", steps.TABLE)
 def test_a_step_that_fails_ends_the_launch(launch: Launch, verb: str, index: int) -> None:
+    held = launch.hold()
     before = launch.ready()
-    ended = refusing.step_failed(launch.jail, launch.mark, verb, index, launch.arguments)
+    ended = refusing.step_failed(launch.jail, launch.mark, verb, index, [*held, *launch.arguments[1:]])
     assert list(launch.complaints(before, ended)) == [], ended.errors
     assert unclear_in(ended, (f"the walls could not be built: {verb}",), "EIO") == [], ended.errors
 

@@ -9,15 +9,19 @@ from jail.plan.build import build
 from jail.plan.facts import Facts, Guarded, Repository
 from jail.plan.held import COPY, COPY_BYTES, COPY_ENTRIES, OVERLAY
 from jail.plan.steps import Plan, Step
-from support.hosts import FACTS, HOME, POLICY, WORKSPACE, absent, folder
+from support import hosts
+from support.hosts import HOME, POLICY, WORKSPACE, absent, folder
 
+FACTS = hosts.FACTS._replace(
+    guarded=tuple(guarded for guarded in hosts.FACTS.guarded if not guarded.path.endswith("config"))
+)
 VENV = f"{WORKSPACE}/.venv"
 WHOLE: dict[str, Any] = {"hold": (folder(WORKSPACE)._replace(given="."),)}
 ACTIVATED: dict[str, Any] = {
     "path": (*FACTS.path, folder(f"{VENV}/bin")),
     "command_trees": ((f"{VENV}/bin", VENV),),
 }
-GIT = tuple(guarded._replace(git=True) for guarded in FACTS.guarded if ".git" in guarded.path)
+GIT = tuple(guarded._replace(git=True) for guarded in hosts.FACTS.guarded if ".git" in guarded.path)
 
 
 def plan(**fields: Any) -> Plan:

@@ -63,7 +63,7 @@ import _prctl
 from jail.cli import main
 from jail.kernel import bpf, seccomp
 from jail.ledger import heads, writer
-from jail.launch import command, init, keeper, leader, steps
+from jail.launch import command, init, keeper, leader, overlays, steps
 
 def program(number, arguments, errno):
     words = [(bpf.OFFSET_NUMBER, number), *((16 + 8 * int(at), value) for at, value in arguments.items())]
@@ -111,6 +111,10 @@ if "sync" in what:
 elif "write" in what:
     heads.write_whole = dying(heads.write_whole)
 elif "verb" in what:
+    # What the survey tries is done with the same steps.
+    overlays._tried = lambda facts, identities, state, asked: {
+        path: "the test's" for path in asked if path.endswith("/copied")
+    }
     steps.TABLE[what["verb"]] = failing(what["verb"])
 elif what["process"] == "leader":
     leader._lead = refusing(leader._lead)
@@ -136,7 +140,9 @@ def what_of(refusal: Refusal | None) -> dict[str, object]:
 
 
 def step_failed(jail: Jail, mark: str, verb: str, index: int, arguments: Sequence[str]) -> Ended:
-    """`jail ARGUMENTS` where step number `index` (-1: the last) of those with `verb` fails with EIO."""
+    """`jail ARGUMENTS` where step number `index` (-1: the last) of those with `verb` fails with EIO; of trees
+    that are to be held, no overlay can hold what is called `copied`.
+    """
     what = {"verb": verb, "index": index, "errno": errno.EIO}
     return run(jail, mark, command_of(jail, what, arguments))
 
