@@ -1,4 +1,4 @@
-"""Files opened so that nobody can redirect the opening: openat2(2), close_range(2), renameat2(2)."""
+"""Files opened and moved so that nobody can redirect it: openat2(2), renameat2(2), close_range(2)."""
 
 import ctypes
 import errno
@@ -23,6 +23,7 @@ RESOLVE_IN_ROOT: Final = 0x10
 """<linux/openat2.h>"""
 
 RENAME_NOREPLACE: Final = 1
+RENAME_EXCHANGE: Final = 2
 """<linux/fs.h>"""
 CLOSE_RANGE_CLOEXEC: Final = 4
 """<linux/close_range.h>"""
@@ -165,6 +166,20 @@ def close_on_exec_from(first: int) -> None:
 def rename_noreplace(old_folder: int, old: str, new_folder: int, new: str) -> None:
     """Move a name, never over another one and never through a symlink (renameat2(2), RENAME_NOREPLACE)."""
     libc.syscall(f"renameat2({old})", number("renameat2"), old_folder, old, new_folder, new, RENAME_NOREPLACE)
+
+
+def exchange(old_folder: int, old: str, new_folder: int, new: str) -> None:
+    """Let two names of one file system change places, in one step: each is always there, and no symlink is
+    followed (renameat2(2), RENAME_EXCHANGE).
+    """
+    libc.syscall(f"renameat2({old})", number("renameat2"), old_folder, old, new_folder, new, RENAME_EXCHANGE)
+
+
+def sync(fd: int) -> None:
+    """All of the file system behind an fd is on its disk (syncfs(2)): once for many files, where fsync(2)
+    would wait for each.
+    """
+    libc.syscall("syncfs", number("syncfs"), fd)
 
 
 def kind(mode: int) -> str:

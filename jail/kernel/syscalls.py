@@ -158,6 +158,7 @@ NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "statx": (332, 291),
     "swapoff": (168, 225),
     "swapon": (167, 224),
+    "syncfs": (306, 267),
     "sysfs": (139, None),
     "syslog": (103, 116),
     "umount2": (166, 39),

@@ -1,0 +1,84 @@
+"""What was applied, taken out of the session: a second list does not have it, and a resume sees the host's.
+
+Rule: only after the host has it on its disk. From an upper layer the path goes, and the host shows; a copy
+keeps it, since it is the same; in both the base says from now on what the host has. Doing it twice changes
+nothing.
+"""
+
+import os
+
+from jail.hold import base, store
+from jail.hold.beneath import Tree
+from jail.hold.change import DELETED, RENAMED, SETTINGS, Change
+from jail.hold.kept import Kept
+from jail.hold.layer import Layer, above
+from jail.kernel import files
+from jail.light import Final, Iterable
+from jail.plan.held import FILE, OVERLAY
+
+NEXT: Final = ".next"
+"""After the name of a held file's base: what it becomes when its apply is done."""
+
+
+def paths(change: Change) -> tuple[str, ...]:
+    """The paths of a change that the host has another way now."""
+    return (change.source, change.path) if change.what == RENAMED else (change.path,)
+
+
+def drop(session_folder: str, tree: Tree, changes: list[Change]) -> None:
+    """Take the applied changes of one thing out of a session. Raises OSError."""
+    held = store.folder_of(session_folder)
+    if tree.thing.kind == FILE:
+        next_base = base.file_of(held, tree.thing.name) + NEXT
+        if os.path.exists(next_base):
+            os.replace(next_base, base.file_of(held, tree.thing.name))
+        return
+    kept = Kept(session_folder, tree.thing, changing=True)
+    tree.forget()
+    try:
+        pin(held, tree, kept, [path for change in changes for path in paths(change)])
+        if tree.thing.kind == OVERLAY:
+            _from_layer(Layer(kept, tree, held, folders_of(changes)), changes)
+    finally:
+        kept.close()
+
+
+def _from_layer(layer: Layer, changes: list[Change]) -> None:
+    layer.open()
+    for change in reversed(changes):
+        for path in paths(change):
+            if path and not (change.new.kind == "folder" and path == change.path) and not _stays(change):
+                layer.remove(path)
+    layer.prune({change.path for change in changes if change.new.kind == "folder"})
+
+
+def _stays(change: Change) -> bool:
+    """Whether the session's file has more in it than was applied: settings are taken over one by one."""
+    return change.what == SETTINGS
+
+
+def folders_of(changes: Iterable[Change]) -> set[str]:
+    """The folders that changes lie in, and those that they are."""
+    listed = list(changes)
+    found = above(path for change in listed for path in paths(change))
+    return found | {change.path for change in listed if change.new.kind == "folder" or change.what == DELETED}
+
+
+def pin(held_folder: str, tree: Tree, kept: Kept, names: Iterable[str]) -> None:
+    """Say in the base of a tree that these paths are what the host has now. Raises OSError."""
+    entries: dict[str, base.Entry] = {}
+    for path in names:
+        entries[path] = _entry(tree, kept, path)
+    if entries:
+        base.pin(held_folder, tree.thing.name, entries)
+
+
+def _entry(tree: Tree, kept: Kept, path: str) -> base.Entry:
+    folder, name = tree.place(path)
+    try:
+        at = tree.folder(folder)
+        found = os.stat(name, dir_fd=at, follow_symlinks=False)
+        target = os.readlink(name, dir_fd=at) if files.kind(found.st_mode) == "symlink" else ""
+    except (FileNotFoundError, NotADirectoryError):
+        return base.ABSENT
+    return base.entry_of(found, target, None if tree.thing.kind == OVERLAY else kept.look(path))
