@@ -54,7 +54,8 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     variables = searchpath.give_tools(trees, facts)
     path = searchpath.entries(trees, facts)
     guard.guard(trees, facts)
-    held = held_files.shown(trees)
+    held_files.withdraw(trees)
+    held = tuple(trees.held.values())
     trees.notes += [
         *caches.notes(facts, policy.toolchains),
         *devices.notes(policy, facts),

@@ -34,12 +34,12 @@ def _is_ruled(trees: Trees, path: str) -> bool:
     return bool(deepest(path, ruled))
 
 
-def shown(trees: Trees) -> tuple[Held, ...]:
-    """What is held, but files that a later rule hides."""
+def withdraw(trees: Trees) -> None:
+    """Take back files that a later rule hides."""
     hidden = [at for at, step in trees.inner.items() if step.verb == "hide"]
-    return tuple(
-        thing for thing in trees.held.values() if thing.kind != FILE or not deepest(thing.path, hidden)
-    )
+    for path, thing in list(trees.held.items()):
+        if thing.kind == FILE and deepest(path, hidden):
+            del trees.held[path], trees.over[path]
 
 
 def roots(held: tuple[Held, ...]) -> tuple[str, ...]:
