@@ -6,17 +6,12 @@ unless they include others.
 """
 
 import os
-import select
-import time
 
 from jail import __version__
+from jail.hold import hostgit
 from jail.kernel import cache
-from jail.light import Final, Mapping, NamedTuple, signal
+from jail.light import Final, Mapping, NamedTuple
 
-GITS: Final = ("/usr/bin/git", "/usr/local/bin/git", "/bin/git")
-SECONDS: Final = 2.0
-"""git answers in 3 ms; a home folder on a sleeping network disk must not hold up the launch."""
-OUTPUT_BYTES: Final = 1 << 16
 CONFIG_BYTES: Final = 1 << 20
 VALUE_CHARACTERS: Final = 1000
 _NAME: Final = "git-identity"
@@ -108,55 +103,7 @@ def _output(home: str, xdg: str) -> bytes | None:
     """What git says, or None when there is no git, it failed (1: no such key, is an answer), or took too
     long.
     """
-    git = next((path for path in GITS if os.access(path, os.X_OK)), "")
-    if not git:
-        return None
     keys = r"^(user\.(name|email)|core\.hookspath|init\.defaultbranch)$"
-    argv = [git, "-C", "/", "config", "--global", "--includes", "-z", "--get-regexp", keys]
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": home,
-        "XDG_CONFIG_HOME": xdg,
-        "LC_ALL": "C",
-        "GIT_CONFIG_NOSYSTEM": "1",
-    }
-    reading, writing = os.pipe()
-    try:
-        pid = os.posix_spawn(
-            git,
-            argv,
-            env,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, writing, 1),
-                (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
-            ],
-        )
-    except OSError:
-        os.close(reading)
-        return None
-    finally:
-        os.close(writing)
-    try:
-        raw = _read_until(reading, time.monotonic() + SECONDS)
-        if raw is None:
-            os.kill(pid, signal.SIGKILL)
-    finally:
-        os.close(reading)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return raw if code in (0, 1) else None
-
-
-def _read_until(fd: int, deadline: float) -> bytes | None:
-    raw = b""
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    while len(raw) <= OUTPUT_BYTES:
-        left = deadline - time.monotonic()
-        if left <= 0 or not poll.poll(left * 1000):
-            return None
-        chunk = os.read(fd, OUTPUT_BYTES)
-        if not chunk:
-            return raw
-        raw += chunk
-    return None
+    arguments = ("--global", "--includes", "-z", "--get-regexp", keys)
+    said = hostgit.config(arguments, {"HOME": home, "XDG_CONFIG_HOME": xdg})
+    return said.output if said is not None and said.code in (0, 1) else None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jail.hold import hostgit
 from jail.kernel import cache as caching
 from jail.launch import gitidentity
 from jail.launch.gitidentity import Personal
@@ -148,7 +149,7 @@ def test_another_jail_asks_git_again(home: Path, change: str, monkeypatch: pytes
         monkeypatch.setattr(gitidentity, "__version__", "99")
     else:
         monkeypatch.setattr(caching, "generation", lambda folder, modules: f"{folder} {modules} edited")
-    monkeypatch.setattr(gitidentity, "GITS", ())
+    monkeypatch.setattr(hostgit, "GITS", ())
     assert personal(home).name == ""
 
 
@@ -156,14 +157,14 @@ def test_no_git_a_failing_git_and_a_sleeping_git_are_no_identity(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(home, "[user]\n\tname = Ada\n")
-    monkeypatch.setattr(gitidentity, "SECONDS", 0.2)
+    monkeypatch.setattr(hostgit, "SECONDS", 0.2)
     for body in ("", "#!/bin/sh\nexit 128\n", "#!/bin/sh\nexec sleep 60\n", "#!/bin/sh\nexec yes\n"):
         fake = home / "git"
         fake.write_text(body or "#!/nowhere\n")
         fake.chmod(0o755)
-        monkeypatch.setattr(gitidentity, "GITS", (str(fake),))
+        monkeypatch.setattr(hostgit, "GITS", (str(fake),))
         assert personal(home) == Personal("", "", "", "")
-    monkeypatch.setattr(gitidentity, "GITS", ())
+    monkeypatch.setattr(hostgit, "GITS", ())
     assert personal(home) == Personal("", "", "", "")
 
 
