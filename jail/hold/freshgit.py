@@ -2,8 +2,9 @@
 
 Rule: a repository made inside is the agent's work and is delivered, as long as git, run in it by a person,
 would run nothing: its `config` has plain keys only (jail.hold.gitconfig), its `hooks` only `*.sample`
-files, and none of the files that redirect git exists. `info/exclude` may stay: `git init` makes one. A part
-that cannot be looked at gets our permission bits back, and where that fails it may not stay.
+files, and none of the files that redirect git exists, but for those of a submodule or a worktree in order
+(jail.hold.gitlinks). `info/exclude` may stay: `git init` makes one. A part that cannot be looked at gets our
+permission bits back, and where that fails it may not stay.
 """
 
 import errno
@@ -12,14 +13,17 @@ import stat
 from itertools import islice
 
 from jail.hold import gitconfig
+from jail.hold.gitlinks import WORKTREE, Place, is_git_dir, is_submodule, is_worktree
 from jail.kernel import files, walk
-from jail.light import Collection, Final
+from jail.light import Final
 from jail.plan import protected
 
 HOOK_NAMES: Final = 200
 """Entries of a hooks folder that are judged one by one; a folder with more is taken whole, unread: git makes
 some fifteen, and who makes thousands wants us to read them again and again.
 """
+
+__all__ = ["Place", "is_git_dir", "offences"]
 
 _OURS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What is short on our side says nothing of the git dir."""
@@ -35,14 +39,14 @@ JUDGED: Final = frozenset(
 MAKE_A_GIT_DIR: Final = frozenset(["head", "objects", "refs", "commondir"])
 
 
-def offences(gitdir: int) -> list[tuple[str, str]]:
+def offences(gitdir: int, place: Place | None = None) -> list[tuple[str, str]]:
     """What may not stay in the git dir behind an fd: (path relative to it, reason); path "" is the git dir
-    itself, which cannot be listed.
+    itself, which cannot be listed. `place`: where it lies; without it, it may lead nowhere.
     """
     found: list[tuple[str, str]] = []
-    for place in ("commondir", "gitdir"):
+    for rows in ("commondir", "gitdir"):
         listings: dict[str, list[str]] = {}
-        for folder in protected.folders(place):
+        for folder in protected.folders(rows):
             try:
                 names = _names(gitdir, folder)
             except OSError as error:
@@ -54,13 +58,15 @@ def offences(gitdir: int) -> list[tuple[str, str]]:
                 found.append((folder, "a symlink as part of a git dir leads git elsewhere"))
             else:
                 listings[folder] = names
-        for path, row in protected.split(place, listings).present:
+        for path, row in protected.split(rows, listings).present:
             if row.name == "config":
-                found += _of_config(gitdir, path, row.reason)
+                found += _of_config(gitdir, path, row.reason, place)
             elif row.name == "hooks":
                 found += _of_hooks(gitdir, path, row.reason)
             elif row.name not in _STAYS:
                 found.append((path, row.reason))
+    if place is not None and any(path in WORKTREE for path, _ in found) and is_worktree(place, gitdir):
+        found = [(path, reason) for path, reason in found if path not in WORKTREE]
     return list(dict.fromkeys(found))
 
 
@@ -80,11 +86,6 @@ def _names(gitdir: int, folder: str) -> list[str] | None:
         os.close(fd)
 
 
-def is_git_dir(names: Collection[str]) -> bool:
-    """Whether git would take a folder with these names for a git dir."""
-    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
-
-
 def _is_link(gitdir: int, path: str) -> bool:
     try:
         fd = files.openat2(
@@ -98,7 +99,7 @@ def _is_link(gitdir: int, path: str) -> bool:
         os.close(fd)
 
 
-def _of_config(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
+def _of_config(gitdir: int, path: str, reason: str, place: Place | None) -> list[tuple[str, str]]:
     try:
         fd = walk.enter(gitdir, path, files.FILE)
     except FileNotFoundError:
@@ -108,7 +109,8 @@ def _of_config(gitdir: int, path: str, reason: str) -> list[tuple[str, str]]:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return [(path, "not a regular file")]
-        wrong = gitconfig.offences(os.read(fd, gitconfig.PLAIN_BYTES + 1))
+        content = os.read(fd, gitconfig.PLAIN_BYTES + 1)
+        wrong = gitconfig.offences(content, lambda item: place is not None and is_submodule(place, item))
     finally:
         os.close(fd)
     return [(path, f"{reason}: {', '.join(wrong[:3])}")] if wrong else []

@@ -6,7 +6,7 @@ files. What does not parse is an error, never a guess: the caller then trusts no
 latin-1, so that every file is text.
 """
 
-from jail.light import Final, Iterator, NamedTuple
+from jail.light import Callable, Final, Iterator, NamedTuple
 
 CONFIG_BYTES: Final = 1 << 20
 """A configuration file that is longer is not read: real ones have a few hundred lines."""
@@ -172,15 +172,32 @@ _PLAIN: Final[dict[str, frozenset[str] | None]] = {
     "branch.description": None,
     "remote.url": None,
     "remote.fetch": None,
+    "submodule.url": None,
+    "submodule.active": None,
 }
+_SCHEMES: Final = frozenset("https http ssh git git+ssh ssh+git file".split())
+"""The URLs that git itself reads; for any other it runs `git-remote-SCHEME` (gitremote-helpers(7))."""
 """The keys of a repository made inside that stays: none makes git run anything. Each with its values, None
 for any.
 """
 
 
-def offences(content: bytes) -> tuple[str, ...]:
-    """What a configuration made inside holds beyond the plain keys: keys, as git prints them, or why it is
-    not plain text.
+def as_text(latin: str) -> str:
+    """A value or subsection as text; what is no UTF-8 becomes surrogates, which are not printable."""
+    return latin.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def is_plain_url(text: str) -> bool:
+    """Whether git itself goes there, through no helper program, and takes it for no option."""
+    scheme, is_there, rest = text.partition("://")
+    if not text.isprintable() or text.startswith("-") or "::" in text:
+        return False
+    return not is_there or (scheme in _SCHEMES and not rest.startswith("-"))
+
+
+def offences(content: bytes, is_fine: Callable[[Setting], bool] | None = None) -> tuple[str, ...]:
+    """What a configuration made inside holds beyond the plain keys, and those of which `is_fine` says so:
+    keys, as git prints them, or why it is not plain text.
 
     Stricter than git: no backslash and no control character, so that no reading of ours and of git's could
     differ. A URL or remote that names a helper program (`ext::…`, gitremote-helpers(7)) or begins as an
@@ -194,16 +211,22 @@ def offences(content: bytes) -> tuple[str, ...]:
         settings = parse(content)
     except ConfigError as error:
         return (str(error),)
-    return tuple(_shown(setting) for setting in settings if not _is_plain(setting))
+    return tuple(
+        _shown(setting)
+        for setting in settings
+        if not (_is_plain(setting) or (is_fine is not None and is_fine(setting)))
+    )
 
 
 def _is_plain(setting: Setting) -> bool:
     if setting.value is None or setting.key not in _PLAIN:
         return False
-    if (setting.key.partition(".")[0] in ("branch", "remote")) != bool(setting.subsection):
+    named = setting.key.partition(".")[0] in ("branch", "remote", "submodule")
+    # `git clone --recurse-submodules` sets submodule.active for all of them.
+    if named != bool(setting.subsection) and setting.key != "submodule.active":
         return False
-    if setting.key in ("remote.url", "branch.remote", "branch.pushremote"):
-        return "::" not in setting.value and not setting.value.startswith("-")
+    if setting.key in ("remote.url", "branch.remote", "branch.pushremote", "submodule.url"):
+        return is_plain_url(as_text(setting.value))
     values = _PLAIN[setting.key]
     return values is None or setting.value.lower() in values
 

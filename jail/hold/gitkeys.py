@@ -21,8 +21,6 @@ CALLS: Final = 2000
 SHOWN_CHARACTERS: Final = 200
 _BOOLEAN: Final = frozenset("true false yes no on off 1 0".split())
 _REBASE: Final = _BOOLEAN | frozenset("merges m interactive i preserve p".split())
-_SCHEMES: Final = frozenset("https http ssh git git+ssh ssh+git file".split())
-"""The URLs that git itself reads; for any other it runs `git-remote-SCHEME` (gitremote-helpers(7))."""
 _FETCHED: Final = ("refs/remotes/", "refs/tags/")
 """Where `git fetch` may be told to write: never over branches of the person."""
 _NOT_IN_REFS: Final = frozenset(" ~^:?*[\\")
@@ -152,7 +150,7 @@ def _is_as_meant(host: bytes, written: bytes, expected: Mapping[str, Values], ch
 
 def _told(content: bytes) -> list[tuple[str, str | None]]:
     return [
-        (_shown((setting.key, _text(setting.subsection))), setting.value)
+        (_shown((setting.key, gitconfig.as_text(setting.subsection))), setting.value)
         for setting in gitconfig.parse(content)
     ]
 
@@ -161,14 +159,9 @@ def _grouped(content: bytes) -> dict[_Key, Values]:
     """All values by key. Raises ConfigError."""
     found: dict[_Key, list[str | None]] = {}
     for key, subsection, value in gitconfig.parse(content):
-        values = found.setdefault((key, _text(subsection)), [])
-        values.append(None if value is None else _text(value))
+        values = found.setdefault((key, gitconfig.as_text(subsection)), [])
+        values.append(None if value is None else gitconfig.as_text(value))
     return {key: tuple(values) for key, values in found.items()}
-
-
-def _text(latin: str) -> str:
-    """What gitconfig read as latin-1, as text; what is no UTF-8 stays as surrogates, which are not plain."""
-    return latin.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _shown(key: _Key) -> str:
@@ -213,16 +206,8 @@ def _is_submodule(text: str) -> bool:
     return text.isprintable() and not text.startswith(("-", "/")) and ".." not in text.split("/")
 
 
-def _is_url(text: str) -> bool:
-    """Whether git itself goes there, through no helper program, and takes it for no option."""
-    scheme, is_there, rest = text.partition("://")
-    if not text.isprintable() or text.startswith("-") or "::" in text:
-        return False
-    return not is_there or (scheme in _SCHEMES and not rest.startswith("-"))
-
-
 def _is_remote(text: str) -> bool:
-    return text == "." or _is_url(text)
+    return text == "." or gitconfig.is_plain_url(text)
 
 
 def _is_refspec(text: str) -> bool:
@@ -243,9 +228,9 @@ _OFFERED: Final[Mapping[str, Callable[[str], bool]]] = {
     "branch.rebase": lambda text: text.lower() in _REBASE,
     "branch.pushremote": _is_remote,
     "branch.description": _is_description,
-    "remote.url": _is_url,
+    "remote.url": gitconfig.is_plain_url,
     "remote.fetch": _is_refspec,
-    "submodule.url": _is_url,
+    "submodule.url": gitconfig.is_plain_url,
     "submodule.active": lambda text: text.lower() in _BOOLEAN,
 }
 """The keys that may be taken over → whether a value is plain."""

@@ -77,11 +77,14 @@ class _Level(NamedTuple):
     length: int
 
 
-def auto_exec_changes(workspace_fd: int, since_ns: int, rows: int = ROWS) -> Iterator[Changed]:
+def auto_exec_changes(
+    workspace_fd: int, since_ns: int, rows: int = ROWS, where: freshgit.Place | None = None
+) -> Iterator[Changed]:
     """The files of the table of jail.plan.autoexec, and git dirs' parts that run, whose change time is
     `since_ns` or later.
 
     What offends has a bound of its own, `rows` too, so that no number of other rows hides it.
+    `where`: the path of the workspace, and the trees that a git dir in it may lead to and back from.
     `since_ns`: ns since the epoch, taken from the file system of the workspace (time stamps are as coarse as
     a jiffy, so a clock reading of the launch must be taken some 10 ms early).
     """
@@ -89,7 +92,7 @@ def auto_exec_changes(workspace_fd: int, since_ns: int, rows: int = ROWS) -> Ite
     more = 0
     left = DIGEST_BYTES
     denied: list[str] = []
-    for found in _changes(workspace_fd, since_ns, denied):
+    for found in _changes(workspace_fd, since_ns, denied, where):
         if listed[found.offends] >= rows:
             more += 1
             continue
@@ -105,7 +108,9 @@ def auto_exec_changes(workspace_fd: int, since_ns: int, rows: int = ROWS) -> Ite
         yield Changed("", "more", f"{more} more such files changed", "")
 
 
-def _changes(workspace_fd: int, since_ns: int, denied: list[str]) -> Iterator[_Found]:
+def _changes(
+    workspace_fd: int, since_ns: int, denied: list[str], where: freshgit.Place | None
+) -> Iterator[_Found]:
     """What changed; at the end `denied` has the first folders that could not be entered."""
     levels: list[_Level] = []
     counts: dict[_Group, int] = {}
@@ -119,7 +124,7 @@ def _changes(workspace_fd: int, since_ns: int, denied: list[str]) -> Iterator[_F
             shown = level.group.folder if level.group and level.length > PATH_BYTES else folder
             yield _Found(shown, "", "more", f"not looked at from here on: more than {ENTRIES} entries")
             break
-        for found, in_git_dir in _in_folder(folder, level.within, since_ns):
+        for found, in_git_dir in _in_folder(folder, level.within, since_ns, where):
             if level.group is None or (in_git_dir and level.length <= PATH_BYTES):
                 yield found
             else:
@@ -140,7 +145,9 @@ def _level(above: _Level, folder: walk.Folder) -> _Level:
     return _Level(autoexec.enter(above.within, folded), group, length)
 
 
-def _in_folder(folder: walk.Folder, within: autoexec.Within, since_ns: int) -> Iterator[tuple[_Found, bool]]:
+def _in_folder(
+    folder: walk.Folder, within: autoexec.Within, since_ns: int, where: freshgit.Place | None
+) -> Iterator[tuple[_Found, bool]]:
     """What is new in one folder, and whether the table has it or a git dir makes it so."""
     names = {entry.name for entry in folder.entries}
     git_dir = freshgit.is_git_dir(names)
@@ -149,7 +156,7 @@ def _in_folder(folder: walk.Folder, within: autoexec.Within, since_ns: int) -> I
         if reason and _is_new(entry, since_ns):
             yield _Found(folder, entry.name, walk.kind_of(entry), reason), False
     if git_dir:
-        for found in _of_git_dir(folder, since_ns):
+        for found in _of_git_dir(folder, since_ns, where):
             yield found, True
 
 
@@ -165,9 +172,10 @@ def _reason(entry: os.DirEntry[str], within: autoexec.Within, *, git_dir: bool) 
     return "" if row.pattern == ".git/hooks/*" else row.reason
 
 
-def _of_git_dir(folder: walk.Folder, since_ns: int) -> Iterator[_Found]:
+def _of_git_dir(folder: walk.Folder, since_ns: int, where: freshgit.Place | None) -> Iterator[_Found]:
     """Parts of a git dir, whatever its name, that would make git run something and are new."""
-    for path, reason in freshgit.offences(folder.fd):
+    place = where._replace(path=f"{where.path}/{folder.path}".rstrip("/")) if where else None
+    for path, reason in freshgit.offences(folder.fd, place):
         try:
             found = os.stat(path or ".", dir_fd=folder.fd, follow_symlinks=False)
         except FileNotFoundError:

@@ -10,6 +10,7 @@ import sys
 import time
 
 from jail.errors import JailError, say
+from jail.hold.gitlinks import Place
 from jail.kernel import files, trees
 from jail.launch import changes, holding, opening, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
@@ -219,7 +220,8 @@ class Record:
         """Files that run by themselves, new or changed; what makes git run something is moved away too."""
         nested: list[tuple[int, str, changes.Changed]] = []
         for path, tree in self._trees:
-            for changed in changes.auto_exec_changes(tree, self._started):
+            place = Place(path, tuple(self._trees))
+            for changed in changes.auto_exec_changes(tree, self._started, where=place):
                 shown = changed.path if path == self._plan.workspace else f"{path}/{changed.path}"
                 digest = changed.digest or None
                 self.ledger.append("changed", path=shown, kind=changed.reason, digest=digest)

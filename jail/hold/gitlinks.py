@@ -1,0 +1,120 @@
+"""Git dirs that lead to a folder which leads back: what `git submodule add` and `git worktree add` make.
+
+Rule: a git dir that was made inside may name the folder that it belongs to, where that folder lies in a tree
+that was given for writing and its `.git` file names this git dir; a worktree's may name the git dir that it
+is a part of, where that is one whose own files are judged. Whatever else redirects git may not stay. Nothing
+is followed: paths are read as text, `..` counts at the front alone, and what they name is opened one
+component at a time, through no symlink (gitrepository-layout(5), git-worktree(1)).
+"""
+
+import os
+import stat
+
+from jail.hold import gitconfig
+from jail.kernel import files, walk
+from jail.light import Collection, Final, NamedTuple
+from jail.policy.paths import beneath, deepest
+
+POINTER_BYTES: Final = 8192
+"""`.git`, `gitdir` and `commondir` hold one path: PATH_MAX and a prefix."""
+WORKTREE: Final = frozenset(["commondir", "gitdir"])
+"""The files of a linked worktree's git dir that lead elsewhere."""
+_WORKTREES: Final = "worktrees"
+
+
+class Place(NamedTuple):
+    """A git dir: its absolute path, and the trees that it may lead to: absolute path and an fd of each."""
+
+    path: str
+    trees: tuple[tuple[str, int], ...]
+
+
+def is_git_dir(names: Collection[str]) -> bool:
+    """Whether git would take a folder with these names for a git dir."""
+    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
+
+
+def is_submodule(place: Place, setting: gitconfig.Setting) -> bool:
+    """Whether a setting of the git dir is a core.worktree that leads to a folder which leads back."""
+    if setting.key != "core.worktree" or setting.subsection or not setting.value:
+        return False
+    tree = _named(place.path, gitconfig.as_text(setting.value))
+    return bool(tree) and _leads_back(place, tree)
+
+
+def is_worktree(place: Place, gitdir: int) -> bool:
+    """Whether a git dir is that of a linked worktree in order: part of one that is judged itself, and of a
+    folder which leads back.
+    """
+    folder, _, name = place.path.rpartition("/")
+    common, _, worktrees = folder.rpartition("/")
+    if worktrees != _WORKTREES or not name or _read(gitdir, "commondir") != "../..":
+        return False
+    marker = _named(place.path, _read(gitdir, "gitdir"))
+    tree, _, last = marker.rpartition("/")
+    return last == ".git" and _is_judged(place, common) and _leads_back(place, tree)
+
+
+def _is_judged(place: Place, common: str) -> bool:
+    try:
+        fd = _open(place, common, files.FOLDER)
+    except OSError:
+        return False
+    try:
+        return is_git_dir(os.listdir(fd))
+    finally:
+        os.close(fd)
+
+
+def _leads_back(place: Place, tree: str) -> bool:
+    try:
+        fd = _open(place, tree, files.FOLDER)
+    except OSError:
+        return False
+    try:
+        said = _read(fd, ".git")
+    finally:
+        os.close(fd)
+    return said.startswith("gitdir: ") and _named(tree, said.removeprefix("gitdir: ")) == place.path
+
+
+def _named(base: str, said: str) -> str:
+    """The absolute path that `said` means from the folder `base`, by its text; "" for none, and where a `..`
+    stands behind a name, which a symlink could bend.
+    """
+    parts = said.split("/")
+    if said.startswith("/"):
+        here, parts = "", parts[1:]
+    else:
+        here = base
+        while parts and parts[0] == "..":
+            here, parts = here.rpartition("/")[0], parts[1:]
+    if not all(part and part not in (".", "..") for part in parts) or not (here or parts):
+        return ""
+    return "/".join([here, *parts])
+
+
+def _open(place: Place, path: str, flags: int) -> int:
+    """An fd of an absolute path in one of the trees. Raises OSError, too where it lies in none."""
+    root = deepest(path, [root for root, _ in place.trees])
+    if not root or not beneath(path, root):
+        raise FileNotFoundError(path)
+    return walk.enter(dict(place.trees)[root], path[len(root) :].strip("/") or ".", flags)
+
+
+def _read(folder: int, name: str) -> str:
+    """The one line of a regular file in a folder, as text; "" where there is none."""
+    try:
+        fd = walk.enter(folder, name, files.FILE)
+    except OSError:
+        return ""
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        said = os.read(fd, POINTER_BYTES + 1)
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+    line = os.fsdecode(said.removesuffix(b"\n"))
+    return line if len(said) <= POINTER_BYTES and not {"\n", "\r", "\0"} & {*line} else ""
