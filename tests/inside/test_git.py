@@ -7,9 +7,11 @@ asserted here, and `/run/jail/README` tells the same.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from jail.hold import gitkeys
 from support.installed import Installed
 from support.work import STARTERS, Ground, Said, make_ground, row
 
@@ -451,6 +453,128 @@ def test_a_repository_made_inside_is_whole_at_once_and_delivered(
     kinds = {entry["kind"]: entry["fields"] for entry in ground.jail.ledger()}
     assert "swept" not in kinds
     assert kinds["note"]["text"] == f"{ground.workspace}/.git: made inside, runs nothing; it stays"
+
+
+CONFIG = row("""
+branch -m:
+    git branch -m plain renamed
+    git branch --list renamed
+remote add:
+    git init -q --bare origin.git
+    git remote add origin "$PWD/origin.git"
+    git remote get-url origin
+push -u:
+    git push -q -u origin main
+    git status -sb
+submodule add:
+    git -c protocol.file.allow=always submodule add -q "$PWD/origin.git" sub
+    git commit -qm submodule
+    git submodule status
+config user.name:
+    git config user.name Agent
+    git commit -q --allow-empty -m named
+    git log -1 --format=%an
+worktree add:
+    git worktree add -q tree -b side
+    git -C tree commit -q --allow-empty -m there
+worktree of a nested one:
+    git init -q nested
+    git -C nested commit -q --allow-empty -m one
+    git -C nested worktree add -q ../nested-tree
+remote rename:
+    git remote add other /nowhere
+    git remote rename other another
+    git remote remove another
+edit:
+    GIT_EDITOR='echo "[alias] x = !touch ran" >>' git config --edit
+    git x
+programs:
+    git config core.sshCommand 'touch ran'
+    git config core.fsmonitor 'touch ran; false'
+    git config filter.f.clean 'touch ran'
+    git config include.path ../planted
+    git config url./evil.insteadOf https://
+    git config credential.helper '!touch ran'
+    git config --list
+""")
+
+
+class Worked(NamedTuple):
+    """What was said inside, and of the host: its config before and after, the session's copy, what it said."""
+
+    said: Row
+    before: bytes
+    after: bytes
+    copy: bytes
+    ground: Ground
+
+
+@pytest.fixture(scope="module")
+def configured(starter: str, installed: Installed, open_folder: Path) -> Worked:
+    ground = _laid(make_ground(starter, installed, open_folder / "git-config"), "notes/RESEARCH.md")
+    config = ground.workspace / ".git/config"
+    before = config.read_bytes()
+    said = ground.work(CONFIG)
+    after, held = config.read_bytes(), ground.jail.sessions()[-1] / "held"
+    assert (held / "base/f0").read_bytes() == before
+    return Worked(said, before, after, (held / "files/f0/config").read_bytes(), ground)
+
+
+@pytest.mark.parametrize("name", CONFIG)
+def test_what_writes_the_config_succeeds_inside(configured: Worked, name: str) -> None:
+    assert configured.said[name].code == 0, configured.said[name].text
+
+
+def test_git_reads_inside_what_it_wrote(configured: Worked) -> None:
+    said = configured.said
+    assert said["remote add"].text == f"{configured.ground.workspace}/origin.git\n"
+    assert said["push -u"].text.startswith("## main...origin/main\n")
+    assert said["config user.name"].text == "Agent\n"
+    assert "core.fsmonitor=touch ran; false" in said["programs"].text
+
+
+def test_the_config_of_the_host_is_bit_for_bit_what_it_was(configured: Worked) -> None:
+    assert configured.after == configured.before
+    assert configured.copy != configured.before
+
+
+def test_of_the_copy_only_branches_remotes_and_submodules_are_offered(configured: Worked) -> None:
+    keys = gitkeys.compared(configured.before, configured.copy)
+    assert {each.key: each.after for each in keys.offered} == {
+        "remote.origin.url": (f"{configured.ground.workspace}/origin.git",),
+        "remote.origin.fetch": ("+refs/heads/*:refs/remotes/origin/*",),
+        "branch.main.remote": ("origin",),
+        "branch.main.merge": ("refs/heads/main",),
+        "submodule.sub.url": (f"{configured.ground.workspace}/origin.git",),
+        "submodule.sub.active": ("true",),
+    }
+    assert set(keys.refused) == {
+        *("user.name", "alias.x", "core.sshcommand", "core.fsmonitor", "filter.f.clean", "include.path"),
+        *("url./evil.insteadof", "credential.helper"),
+    }
+
+
+def test_what_was_taken_over_works_on_the_host_and_runs_nothing(configured: Worked) -> None:
+    ground = configured.ground
+    keys = gitkeys.compared(configured.before, configured.copy)
+    ran = ground.workspace / "ran"
+    ran.unlink(missing_ok=True)  # made inside, where the alias ran
+    (ground.workspace / ".git/config").write_bytes(gitkeys.merged(configured.after, keys.offered))
+    assert ground.git("status", "-sb").startswith("## main...origin/main")
+    ground.git("fetch", "-q")
+    assert ground.git("submodule", "status").endswith("sub (heads/main)\n")
+    assert not ran.exists()
+
+
+def test_submodule_and_worktrees_made_inside_are_whole_on_the_host(configured: Worked) -> None:
+    ground = configured.ground
+    assert ground.git("-C", "sub", "status", "--porcelain") == ""
+    assert ground.git("-C", "tree", "log", "-1", "--format=%s") == "there\n"
+    assert ground.git("-C", "nested-tree", "log", "-1", "--format=%s") == "one\n"
+    assert len(ground.git("worktree", "list").splitlines()) == 2
+    assert "swept" not in {entry["kind"] for entry in ground.jail.ledger()}
+    again = ground.work(row("again:\n    git -C sub config user.name x\n    git -C tree status -s\n"))
+    assert again["again"] == Said(0, "")
 
 
 WORKTREE = row("""
