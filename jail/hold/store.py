@@ -21,7 +21,7 @@ import stat
 from jail.errors import JailError
 from jail.kernel import files
 from jail.ledger.entries import encode
-from jail.light import Final, NamedTuple
+from jail.light import Final, NamedTuple, suppress
 from jail.plan.held import COPY, FILE, OVERLAY, Held
 
 FOLDER: Final = "held"
@@ -118,7 +118,8 @@ def prepare_files(held_folder: str, held: tuple[Held, ...], owner: tuple[int, in
     meanwhile. `owner`: uid and gid of the copy that the command may write, (-1, -1) for our own. Raises
     OSError where the file is not regular, readable, and of FILE_BYTES at most.
     """
-    os.mkdir(f"{held_folder}/{FILES}", 0o700)
+    with suppress(FileExistsError):  # a run that goes on from another may hold more files
+        os.mkdir(f"{held_folder}/{FILES}", 0o700)
     os.chown(f"{held_folder}/{FILES}", *owner)
     for thing in held:
         content, mode = _read(thing.path)

@@ -32,6 +32,11 @@ def run(prepared: "Prepared", session: Session, group: str) -> Outcome:
     try:
         built_from = keeper.BuiltFrom(*made, holding.folder)
         return _supervised(prepared, session, Supervisor(prepared.plan, built_from, group), holding)
+    except JailError as error:
+        if prepared.resumed is not None:
+            # The other session has it no more, so who tries again must name this one.
+            error.hint = f"{error.hint}; what was held is in this session now: --resume {session.id}"
+        raise
     finally:
         holding.end()
 

@@ -9,15 +9,14 @@ import os
 import time
 
 from jail.errors import JailError
-from jail.hold import store, waiting
-from jail.kernel.trees import TooLargeError
-from jail.launch.bases import Bases
 from jail.ledger.place import Session
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
 from jail.plan.held import FILE, Held
 from jail.plan.steps import Plan
 
 if TYPE_CHECKING:
+    from jail.hold.store import Manifest
+    from jail.launch.bases import Bases
     from jail.launch.resume import Resumed
 
 TIME_STAMP_SLACK: Final = 20_000_000
@@ -31,12 +30,16 @@ class Holding(NamedTuple):
     """
 
     folder: str = ""
-    bases: Bases | None = None
+    bases: "Bases | None" = None
     things: tuple[Held, ...] = ()
 
     def changed(self) -> bool:
         """Whether the command may have left something there."""
-        return bool(self.folder) and waiting.has_some(self.folder, self.things)
+        if not self.folder:
+            return False
+        from jail.hold import waiting
+
+        return waiting.has_some(self.folder, self.things)
 
     def end(self) -> None:
         """End what still runs for it; a second call does nothing."""
@@ -50,6 +53,11 @@ def begin(
     """Lay out all that the plan holds, and begin to list what the trees are. Raises JailError."""
     if not plan.held:
         return Holding()
+    # A run that holds nothing needs none of these; nothing is imported once a process was forked.
+    from jail.hold import store
+    from jail.kernel.trees import TooLargeError
+    from jail.launch.bases import Bases
+
     folder = store.folder_of(session.folder)
     if resumed is not None:
         from jail.launch import resume
@@ -65,26 +73,31 @@ def begin(
             os.mkdir(folder, 0o700)
             os.mkdir(f"{folder}/{store.BASE}", 0o700)
         store.prepare(folder, fresh, started, owner)
-        manifest = _manifest(plan, session, environ, started)
-        if resumed is not None:
-            manifest = manifest._replace(resumed=resumed.manifest.session)
-        store.write_manifest(folder, manifest)
+        old = "" if resumed is None else resumed.manifest.session
+        store.write_manifest(folder, _manifest(plan, session, environ, started)._replace(resumed=old))
         return Holding(folder, Bases.start(folder, plan.held, started), plan.held)
     except (OSError, TooLargeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it has grown too large since it was weighed"
         raise JailError(
             f"what this run would hold cannot be copied: {said}",
             where=f"{getattr(error, 'filename', None) or folder}, into {folder}",
-            hint="start again; nothing was executed",
+            hint=f"start again{_from(resumed, session)}; nothing was executed",
         ) from error
 
 
-def _manifest(plan: Plan, session: Session, environ: Mapping[str, str], started: int) -> store.Manifest:
+def _from(resumed: "Resumed | None", session: Session) -> str:
+    """Where a run that goes on from another must go on from, once the other's things were taken."""
+    return "" if resumed is None else f" from where they are now: --resume {session.id}"
+
+
+def _manifest(plan: Plan, session: Session, environ: Mapping[str, str], started: int) -> "Manifest":
+    from jail.hold.store import Manifest
+
     # Only what is put into a tree may shadow a command.
     trees = any(thing.kind != FILE for thing in plan.held)
     entries = environ.get("PATH", "").split(":") if trees else []
     path = tuple(dict.fromkeys(os.path.realpath(entry) for entry in entries if entry.startswith("/")))
-    return store.Manifest(
+    return Manifest(
         session=session.id,
         workspace=plan.workspace,
         uid=plan.uid,

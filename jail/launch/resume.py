@@ -16,7 +16,6 @@ from jail.launch import reach
 from jail.ledger import place, reviewed
 from jail.ledger.place import Session
 from jail.light import TYPE_CHECKING, NamedTuple
-from jail.plan.held import FILE
 from jail.plan.steps import Plan
 
 if TYPE_CHECKING:
@@ -65,9 +64,10 @@ def completed(options: "Options", resumed: Resumed) -> "Options":
     if options.workspace and os.path.realpath(options.workspace) != workspace:
         what = f"session {os.path.basename(resumed.folder)} worked on {workspace}"
         raise _refusal(what, f"--workspace {options.workspace}", "leave --workspace out, or name that folder")
-    trees = [thing for thing in resumed.manifest.held if thing.kind != FILE and not thing.deliver]
-    paths = tuple(thing.path for thing in trees if thing.path != workspace)
-    whole = options.hold or len(paths) < len(trees)
+    # What may be delivered is held without being asked for.
+    asked = [thing.path for thing in resumed.manifest.held if not thing.deliver]
+    paths = tuple(path for path in asked if path != workspace)
+    whole = options.hold or workspace in asked
     known = {os.path.realpath(path) for path in options.hold_path}
     more = tuple(path for path in paths if path not in known)
     return options._replace(workspace=workspace, hold=whole, hold_path=(*options.hold_path, *more))

@@ -6,8 +6,8 @@ submodule add` fail. Where the policy itself makes the file read-only or hides i
 """
 
 from jail.light import Final
-from jail.plan.facts import Guarded
-from jail.plan.held import FILE, GIT_CONFIG, Held
+from jail.plan.facts import Facts, Guarded
+from jail.plan.held import FILE, GIT_CONFIG, Held, name_for
 from jail.plan.steps import Step
 from jail.plan.trees import Trees
 from jail.policy.paths import deepest
@@ -18,12 +18,12 @@ LINKS: Final = "/run/jail/links"
 _WHY: Final = "git reads and writes a copy of it, which the session keeps"
 
 
-def hold(trees: Trees, guarded: Guarded) -> bool:
+def hold(trees: Trees, guarded: Guarded, facts: Facts) -> bool:
     """Hold a file in a written tree if it is one that is held; False where it must be protected."""
     path, tree = guarded.path, deepest(guarded.path, trees.writable)
     if guarded.verb != "hold" or _is_ruled(trees, path):
         return False
-    name = f"f{sum(thing.kind == FILE for thing in trees.held.values())}"
+    name = name_for("f", path, trees.held.values(), facts)
     step = Step("held-file", path, tree, (name,), _WHY)
     trees.hold(Held(name, FILE, path, guarded.reason, GIT_CONFIG), step)
     return True

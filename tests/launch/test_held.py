@@ -10,7 +10,7 @@ from jail.hold import base, store
 from jail.launch import held, resume
 from jail.ledger.place import new_session
 from jail.plan.build import build
-from jail.plan.held import COPY, OVERLAY, Held
+from jail.plan.held import COPY, FILE, OVERLAY, Held
 from jail.plan.steps import Plan
 from support.hosts import FACTS, POLICY
 from support.ledgers import state_in
@@ -75,3 +75,28 @@ def test_a_run_that_goes_on_makes_only_what_is_new(tmp_path: Path, plan: Plan) -
     assert (manifest.session, manifest.resumed, manifest.held) == (new.id, old.id, plan.held)
     assert (Path(new.folder) / "held/t0/upper/file").read_text() == "of the command"
     assert (Path(new.folder) / "held/t1/tree/file").read_text() == "two"
+
+
+def test_a_run_that_goes_on_may_hold_more_files(tmp_path: Path, plan: Plan) -> None:
+    state = state_in(tmp_path)
+    old, new = new_session(state), new_session(state)
+    files = [
+        Held(f"f{at}", FILE, str(tmp_path / name / "file"), "") for at, name in enumerate(("one", "two"))
+    ]
+    held.begin(plan._replace(held=tuple(files[:1])), old, {}).end()
+    os.close(old.lock_fd)
+    found = held.begin(plan._replace(held=tuple(files)), new, {}, resume.of(old.id, state))
+    assert sorted(os.listdir(f"{found.folder}/files")) == ["f0", "f1"]
+
+
+def test_a_run_that_fails_after_it_took_something_says_where_that_is(tmp_path: Path, plan: Plan) -> None:
+    state = state_in(tmp_path)
+    old, new = new_session(state), new_session(state)
+    held.begin(plan._replace(held=plan.held[:1]), old, {}).end()
+    (Path(old.folder) / "held/t1").mkdir()
+    os.close(old.lock_fd)
+    with pytest.raises(JailError, match="cannot be copied") as caught:
+        held.begin(plan, new, {}, resume.of(old.id, state))
+    assert f"--resume {new.id}" in caught.value.hint
+    os.close(new.lock_fd)
+    assert resume.of(new.id, state).names

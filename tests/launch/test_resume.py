@@ -22,15 +22,16 @@ TREE = Held("t0", OVERLAY, "/w", "the workspace")
 MORE = Held("t1", COPY, "/more", "hold = /more")
 VENV = Held("t2", OVERLAY, "/w2/.venv", "a PATH folder", "commands")
 CONFIG = Held("f0", FILE, "/w/.git/config", "git", "git-config")
-MANIFEST = Manifest("s", "/w", 1000, 1000, -1, 7, (), (TREE, MORE, VENV, CONFIG))
+ALONE = Held("f1", FILE, "/alone", "hold = /alone")
+MANIFEST = Manifest("s", "/w", 1000, 1000, -1, 7, (), (TREE, MORE, VENV, CONFIG, ALONE))
 RESUMED = Resumed("/state/20261130-141502-k3f9x2ab", MANIFEST)
 
 
 def test_workspace_and_what_is_held_come_from_the_manifest() -> None:
     found = resume.completed(Options(resume="last"), RESUMED)
-    assert (found.workspace, found.hold, found.hold_path) == ("/w", True, ("/more",))
+    assert (found.workspace, found.hold, found.hold_path) == ("/w", True, ("/more", "/alone"))
     found = resume.completed(Options(workspace="/w/", hold_path=("/other", "/more")), RESUMED)
-    assert (found.workspace, found.hold_path) == ("/w", ("/other", "/more"))
+    assert (found.workspace, found.hold_path) == ("/w", ("/other", "/more", "/alone"))
     only_venv = Resumed("x", MANIFEST._replace(held=(VENV, CONFIG)))
     assert resume.completed(Options(), only_venv).hold is False
     with pytest.raises(JailError, match="worked on /w") as caught:
@@ -42,9 +43,9 @@ PLAN = build(POLICY, FACTS, ("true",))._replace(held=MANIFEST.held)
 CHECKS = {
     "the same": (PLAN, ""),
     "more than before": (PLAN._replace(held=(*PLAN.held, Held("t3", OVERLAY, "/x", "x"))), ""),
-    "a tree is missing": (PLAN._replace(held=(TREE, VENV, CONFIG)), "/more was held"),
+    "a tree is missing": (PLAN._replace(held=(TREE, VENV, CONFIG, ALONE)), "/more was held"),
     "another means": (
-        PLAN._replace(held=(TREE, MORE._replace(kind=OVERLAY), VENV, CONFIG)),
+        PLAN._replace(held=(TREE, MORE._replace(kind=OVERLAY), *PLAN.held[2:])),
         "by another means",
     ),
     "another name": (PLAN._replace(held=(TREE._replace(name="t9"), *PLAN.held[1:])), "by another means"),
