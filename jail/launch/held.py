@@ -79,7 +79,7 @@ def begin(
     except (OSError, TooLargeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it has grown too large since it was weighed"
         raise JailError(
-            f"what this run would hold cannot be copied: {said}",
+            f"files that this run holds cannot be laid out in the session's folder: {said}",
             where=f"{getattr(error, 'filename', None) or folder}, into {folder}",
             hint=f"start again{_from(resumed, session)}; nothing was executed",
         ) from error

@@ -54,7 +54,7 @@ def test_all_is_there_before_the_command(tmp_path: Path, plan: Plan) -> None:
 def test_what_cannot_be_laid_out_starts_nothing(tmp_path: Path, plan: Plan) -> None:
     session = new_session(state_in(tmp_path))
     (Path(session.folder) / "held").mkdir()
-    with pytest.raises(JailError, match="cannot be copied") as caught:
+    with pytest.raises(JailError, match="cannot be laid out") as caught:
         held.begin(plan, session, {})
     assert "nothing was executed" in caught.value.hint
 
@@ -95,7 +95,7 @@ def test_a_run_that_fails_after_it_took_something_says_where_that_is(tmp_path: P
     held.begin(plan._replace(held=plan.held[:1]), old, {}).end()
     (Path(old.folder) / "held/t1").mkdir()
     os.close(old.lock_fd)
-    with pytest.raises(JailError, match="cannot be copied") as caught:
+    with pytest.raises(JailError, match="cannot be laid out") as caught:
         held.begin(plan, new, {}, resume.of(old.id, state))
     assert f"--resume {new.id}" in caught.value.hint
     os.close(new.lock_fd)
