@@ -6,6 +6,7 @@ it (`new`), and as the host has it now (`now`). It can be applied where `now` is
 """
 
 from jail.light import Final, NamedTuple
+from jail.plan import autoexec
 
 ADDED: Final = "added"
 MODIFIED: Final = "modified"
@@ -29,8 +30,8 @@ LETTERS: Final = {
 of a git config that was there before, whose keys are looked at one by one and never the file as a whole.
 """
 PLAIN: Final = ""
-WARNED: Final = "warned"
-REFUSED: Final = "refused"
+WARNED: Final = autoexec.WARNED
+REFUSED: Final = autoexec.REFUSED
 NEVER: Final = "never"
 TIERS: Final = (NEVER, REFUSED, WARNED, PLAIN)
 """How a change is met, the gravest first: it cannot be applied at all; only when its path is named, word for

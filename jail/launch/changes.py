@@ -48,6 +48,7 @@ class Changed(NamedTuple):
     reason: str
     digest: str
     offends: bool = False
+    tier: str = ""
 
 
 class _Found(NamedTuple):
@@ -58,6 +59,7 @@ class _Found(NamedTuple):
     kind: str
     reason: str
     offends: bool = False
+    tier: str = ""
 
 
 class _Group(NamedTuple):
@@ -100,7 +102,7 @@ def auto_exec_changes(
         path = found.folder.join(found.name) if found.name else found.folder.path
         digest, read = _digest(found, left)
         left -= read
-        yield Changed(path, found.kind, found.reason, digest, found.offends)
+        yield Changed(path, found.kind, found.reason, digest, found.offends, found.tier)
     if denied:
         number = f"{len(denied)} or more" if len(denied) >= walk.DENIED else f"{len(denied)}"
         yield Changed("", "more", f"folders that could not be entered, and were not looked at: {number}", "")
@@ -152,24 +154,24 @@ def _in_folder(
     names = {entry.name for entry in folder.entries}
     git_dir = freshgit.is_git_dir(names)
     for entry in folder.entries:
-        reason = _reason(entry, within, git_dir=git_dir)
-        if reason and _is_new(entry, since_ns):
-            yield _Found(folder, entry.name, walk.kind_of(entry), reason), False
+        row = _row(entry, within, git_dir=git_dir)
+        if row is not None and _is_new(entry, since_ns):
+            yield _Found(folder, entry.name, walk.kind_of(entry), row.reason, tier=row.tier), False
     if git_dir:
         for found in _of_git_dir(folder, since_ns, where):
             yield found, True
 
 
-def _reason(entry: os.DirEntry[str], within: autoexec.Within, *, git_dir: bool) -> str:
+def _row(entry: os.DirEntry[str], within: autoexec.Within, *, git_dir: bool) -> autoexec.AutoExec | None:
     folded = canonical(entry.name)
     if within.row is None and not autoexec.is_spoken_of(folded):
-        return ""
+        return None
     row = autoexec.row_of(within, folded)
     if entry.is_dir(follow_symlinks=False):
         row = autoexec.enter(within, folded).row if row is None else None
     if row is None or (git_dir and row.pattern.startswith(".git/")):
-        return ""
-    return "" if row.pattern == ".git/hooks/*" else row.reason
+        return None
+    return None if row.pattern == ".git/hooks/*" else row
 
 
 def _of_git_dir(folder: walk.Folder, since_ns: int, where: freshgit.Place | None) -> Iterator[_Found]:
@@ -181,10 +183,10 @@ def _of_git_dir(folder: walk.Folder, since_ns: int, where: freshgit.Place | None
         except FileNotFoundError:
             continue
         except OSError:
-            yield _Found(folder, path, "special", reason, offends=True)
+            yield _Found(folder, path, "special", reason, offends=True, tier=autoexec.REFUSED)
             continue
         if found.st_ctime_ns >= since_ns:
-            yield _Found(folder, path, files.kind(found.st_mode), reason, offends=True)
+            yield _Found(folder, path, files.kind(found.st_mode), reason, offends=True, tier=autoexec.REFUSED)
 
 
 def _is_new(entry: os.DirEntry[str], since_ns: int) -> bool:

@@ -224,7 +224,8 @@ class Record:
             for changed in changes.auto_exec_changes(tree, self._started, where=place):
                 shown = changed.path if path == self._plan.workspace else f"{path}/{changed.path}"
                 digest = changed.digest or None
-                self.ledger.append("changed", path=shown, kind=changed.reason, digest=digest)
+                tier = changed.tier or None
+                self.ledger.append("changed", path=shown, kind=changed.reason, digest=digest, tier=tier)
                 if changed.offends:
                     nested.append((tree, path, changed))
         if nested:

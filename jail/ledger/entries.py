@@ -83,7 +83,7 @@ KINDS: Final[dict[str, Kind]] = {
     "lost": _MOUNT,
     "restored": _MOUNT,
     "swept": Kind(JAIL, ("path", "kind", "digest", "moved_to", "why_not")),
-    "changed": Kind(JAIL, ("path", "kind", "digest")),
+    "changed": Kind(JAIL, ("path", "kind", "digest"), ("tier",)),
     "limit": Kind(JAIL, ("which",), ("detail",)),
     "note": Kind(JAIL, ("text",)),
     "joined": Kind(JAIL, ("join", "command", "pid", "probes_held", "terminal")),

@@ -10,20 +10,28 @@ depth.
 from jail.light import Final, NamedTuple
 from jail.plan.protected import canonical
 
+WARNED: Final = "warned"
+REFUSED: Final = "refused"
+"""How a person meets a change of such a file: with a warning, or not before it is named, word for word.
+Refused is what nobody expects in the day's work and what runs without being called: hooks, what sends git or
+python elsewhere, and what the next agent obeys.
+"""
+
 
 class AutoExec(NamedTuple):
     """One kind of file that runs by itself.
 
     `pattern`: a name anywhere ("Makefile"), an ending ("*.pth"), or all beneath a folder
-    (".github/workflows/*", ".git/hooks/*").
+    (".github/workflows/*", ".git/hooks/*"); `tier`: WARNED or REFUSED.
     """
 
     pattern: str
     reason: str
+    tier: str = WARNED
 
 
-def _rows(reason: str, patterns: str) -> tuple[AutoExec, ...]:
-    return tuple(AutoExec(pattern, reason) for pattern in patterns.split())
+def _rows(reason: str, patterns: str, tier: str = WARNED) -> tuple[AutoExec, ...]:
+    return tuple(AutoExec(pattern, reason, tier) for pattern in patterns.split())
 
 
 AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
@@ -52,6 +60,15 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
     ),
     *_rows("pytest imports it", "conftest.py pytest.ini"),
     *_rows("python runs it at each start", "*.pth sitecustomize.py usercustomize.py"),
+    *_rows("python takes its home and its packages from it", "pyvenv.cfg", REFUSED),
+    *_rows(
+        "a person's shell runs it on entering the environment",
+        "bin/activate bin/activate.csh bin/activate.fish bin/activate.nu bin/activate.ps1 bin/activate.xsh"
+        " bin/activate.bat bin/activate_this.py bin/deactivate.nu Scripts/activate Scripts/activate.bat"
+        " Scripts/activate.fish Scripts/activate.nu Scripts/activate.ps1 Scripts/activate.xsh"
+        " Scripts/activate_this.py",
+        REFUSED,
+    ),
     *_rows("pip and build run it, or the back end that it names", "setup.py setup.cfg pyproject.toml"),
     *_rows(
         "direnv, mise or asdf runs it on entering the folder",
@@ -61,18 +78,20 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
         "a shell runs it at start",
         ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile .bash_logout",
     ),
-    *_rows("git obeys it when it is a person's or an included one", ".gitconfig"),
+    *_rows("git obeys it when it is a person's or an included one", ".gitconfig", REFUSED),
     *_rows(
         "the editor runs its tasks and settings",
         ".vscode/* .idea/* .zed/* .fleet/* *.code-workspace .exrc .nvim.lua .vimrc",
     ),
     *_rows("the editor runs its tasks and settings", ".dir-locals.el"),
+    *_rows("hooks of git", ".husky/* .githooks/*", REFUSED),
     *_rows(
-        "hooks of git",
-        ".husky/* .githooks/* .pre-commit-config.yaml .pre-commit-config.yml lefthook.yml .lefthook.yml",
+        "says what hooks of git run",
+        ".pre-commit-config.yaml .pre-commit-config.yml lefthook.yml .lefthook.yml lefthook.yaml",
     ),
     *_rows(
-        "hooks of git", "lefthook.yaml .lintstagedrc .lintstagedrc.json lint-staged.config.js .overcommit.yml"
+        "says what hooks of git run",
+        ".lintstagedrc .lintstagedrc.json lint-staged.config.js .overcommit.yml",
     ),
     *_rows(
         "CI runs it",
@@ -89,16 +108,20 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
     *_rows(
         "commands that an editor runs on the host and in containers", ".devcontainer/* .devcontainer.json"
     ),
-    *_rows("selects drivers that git runs", ".gitattributes info/attributes"),
+    *_rows("selects drivers that git runs", ".gitattributes"),
+    *_rows("selects drivers that git runs", "info/attributes", REFUSED),
     *_rows("names repositories that git fetches", ".gitmodules"),
     *_rows("git runs its exec lines when the rebase goes on", "git-rebase-todo"),
-    *_rows("git runs what is in it", ".git/hooks/*"),
-    *_rows("its keys make git run programs", ".git/config .git/config.worktree .git/commondir"),
+    *_rows("git runs what is in it", ".git/hooks/*", REFUSED),
+    *_rows("its keys make git run programs", ".git/config .git/config.worktree .git/commondir", REFUSED),
     *_rows(
         "instructions or settings of an agent",
         "CLAUDE.md CLAUDE.local.md AGENTS.md GEMINI.md .mcp.json .claude/* .codex/*",
+        REFUSED,
     ),
-    *_rows("instructions or settings of an agent", ".cursor/* .gemini/* .cursorrules .windsurfrules"),
+    *_rows(
+        "instructions or settings of an agent", ".cursor/* .gemini/* .cursorrules .windsurfrules", REFUSED
+    ),
 )
 
 
@@ -161,17 +184,39 @@ def is_spoken_of(name: str) -> bool:
 def enter(above: Within, name: str) -> Within:
     """What the folder `name`, a canonical name in the folder `above`, says of the names in it."""
     parts = (*above.tail, name)
-    return Within(parts[-_TAIL:], above.row or _ending(_TABLE.folders, parts))
+    return Within(parts[-_TAIL:], _graver(above.row, _ending(_TABLE.folders, parts)))
 
 
 def row_of(above: Within, name: str) -> AutoExec | None:
-    """The row that speaks of a canonical name in the folder `above`: by the name wherever it lies, or by the
-    folders it lies in; or None.
+    """The gravest row that speaks of a canonical name in the folder `above`, by the name wherever it lies, or
+    by the folders it lies in; of two alike the one by the name. None where there is none.
     """
     found = _TABLE.names.get(name)
     if found is None and "." in name:
         found = _TABLE.endings.get(name[name.rindex(".") :])
-    return found or above.row or _ending(_TABLE.paths, (*above.tail, name))
+    return _graver(_graver(found, above.row), _ending(_TABLE.paths, (*above.tail, name)))
+
+
+def _graver(row: AutoExec | None, other: AutoExec | None) -> AutoExec | None:
+    """The graver of two, the first where they are alike."""
+    if row is None or (other is not None and row.tier == WARNED and other.tier == REFUSED):
+        return other
+    return row
+
+
+def row_above(above: Within, name: str) -> AutoExec | None:
+    """The row that speaks of what would lie beneath `name`, a canonical name in the folder `above`, if that
+    were a folder: a symlink of that name puts it into place, `.github` as well as `.github/workflows`.
+    """
+    return enter(above, name).row or _ABOVE.get(name)
+
+
+_ABOVE: Final = {
+    canonical(part): row
+    for row in AUTO_EXEC
+    for part in row.pattern.removesuffix("/*").split("/")[:-1]
+    if part.startswith(".")
+}
 
 
 def _ending(table: _ByLast, parts: tuple[str, ...]) -> AutoExec | None:

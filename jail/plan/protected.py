@@ -160,6 +160,17 @@ def is_protected_name(name: str) -> Protected | None:
     return _BY_PLACE["workspace"].get((canonical(name),))
 
 
+def row_of(place: str, parts: tuple[str, ...]) -> Protected | None:
+    """The row of `place` that names the path of these canonical components, or a folder that it lies in."""
+    rows = _BY_PLACE[place]
+    found = (rows.get(parts[:depth]) for depth in range(1, min(len(parts), DEEPEST) + 1))
+    return next((row for row in found if row is not None), None)
+
+
+DEEPEST: Final = max(len(parts) for rows in _BY_PLACE.values() for parts in rows)
+"""Components of the longest path of the table."""
+
+
 def folders(place: str) -> tuple[str, ...]:
     """The folders, relative to the place, whose listings `split` asks for; "" is the place itself."""
     names = [row.name.split("/") for row in PROTECTED if row.place == place]

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from jail.plan.autoexec import REFUSED
 from jail.policy.amounts import duration_text
 
 VALUE_WIDTH: Final = 300
@@ -70,7 +71,8 @@ def _swept(fields: _Fields) -> str:
 
 
 def _changed(fields: _Fields) -> str:
-    return f"changed: {_value(fields['path'])}: {_value(fields['kind'])}"
+    grave = "changed (refused where it is held)" if fields.get("tier") == REFUSED else "changed"
+    return f"{grave}: {_value(fields['path'])}: {_value(fields['kind'])}"
 
 
 def _lost(fields: _Fields) -> str:

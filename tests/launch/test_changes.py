@@ -77,6 +77,23 @@ def test_new_and_changed_files_are_listed_with_their_digest_and_old_ones_are_not
     assert rows[0].reason == "make runs it"
 
 
+def test_each_has_the_tier_of_the_table(tmp_path: Path) -> None:
+    since = start()
+    for name in ("Makefile", "CLAUDE.md", ".husky/pre-commit", ".venv/pyvenv.cfg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("new")
+    git("init", "evil", cwd=tmp_path)
+    git("config", "core.fsmonitor", "./x", cwd=tmp_path / "evil")
+    assert {row.path: row.tier for row in changed(tmp_path, since)} == {
+        ".husky": "refused",
+        ".husky/pre-commit": "refused",
+        ".venv/pyvenv.cfg": "refused",
+        "CLAUDE.md": "refused",
+        "Makefile": "warned",
+        "evil/.git/config": "refused",
+    }
+
+
 def test_a_time_set_back_does_not_hide_a_change(tmp_path: Path) -> None:
     since = start()
     (tmp_path / "Makefile").write_text("new")

@@ -84,3 +84,46 @@ def test_all_beneath_a_named_folder_is_spoken_of_and_not_the_folder_itself() -> 
 def test_no_pattern_stands_twice() -> None:
     patterns = [row.pattern for row in AUTO_EXEC]
     assert len(patterns) == len(set(patterns))
+
+
+@pytest.mark.parametrize(
+    ("path", "tier"),
+    [
+        # refused: what runs without being called, and what the next agent obeys
+        *((path, "refused") for path in ("x/.git/hooks/post-checkout", ".husky/pre-commit", ".githooks/x")),
+        *(
+            (path, "refused")
+            for path in (".git/config", "sub/.git/commondir", ".gitconfig", "info/attributes")
+        ),
+        *((path, "refused") for path in (".venv/pyvenv.cfg", ".venv/bin/activate", "e/Scripts/Activate.ps1")),
+        *((path, "refused") for path in ("CLAUDE.md", "pkg/AGENTS.md", ".claude/settings.json", ".mcp.json")),
+        # warned: the day's work, which runs when somebody builds, tests, opens or pushes
+        *((path, "warned") for path in ("Makefile", ".envrc", "conftest.py", "site-packages/x.pth")),
+        *((path, "warned") for path in (".github/workflows/ci.yml", ".gitlab-ci.yml", "package.json")),
+        *((path, "warned") for path in (".vscode/tasks.json", ".idea/x", ".pre-commit-config.yaml")),
+        *((path, "warned") for path in (".gitattributes", ".gitmodules", "git-rebase-todo")),
+    ],
+)
+def test_the_tier_of_a_path(path: str, tier: str) -> None:
+    row = by_path(path)
+    assert row is not None
+    assert row.tier == tier
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".husky", True),
+        (".github", True),
+        (".github/workflows", True),
+        ("x/.vscode", True),
+        ("src", False),
+        ("bin", False),
+    ],
+)
+def test_a_link_in_the_place_of_a_folder_stands_for_what_would_be_in_it(path: str, found: bool) -> None:
+    *folders, name = path.split("/")
+    above = autoexec.TOP
+    for folder in folders:
+        above = autoexec.enter(above, folder)
+    assert (autoexec.row_above(above, name) is not None) == found

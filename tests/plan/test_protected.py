@@ -106,3 +106,24 @@ def test_a_split_asks_for_each_folder_that_rows_lie_in() -> None:
     assert protected.folders("workspace") == ("", ".github")
     assert protected.folders("commondir") == ("", "info", "objects", "objects/info")
     assert protected.folders("gitdir") == ("",)
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "name"),
+    [
+        ("workspace", "CLAUDE.md", "CLAUDE.md"),
+        ("workspace", ".claude/deep/er", ".claude"),
+        ("workspace", ".github/hooks/x", ".github/hooks"),
+        ("workspace", "sub/CLAUDE.md", None),
+        ("workspace", ".github", None),
+        ("commondir", "hooks/x", "hooks"),
+        ("commondir", "objects/info/alternates", "objects/info/alternates"),
+        ("commondir", "objects/ab", None),
+        ("gitdir", "config.worktree", "config.worktree"),
+    ],
+)
+def test_the_row_of_a_path_is_that_of_the_path_or_of_a_folder_above(
+    place: str, path: str, name: str | None
+) -> None:
+    row = protected.row_of(place, protected.components(path))
+    assert (row.name if row else None) == name

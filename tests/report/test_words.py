@@ -28,6 +28,16 @@ SENTENCES: dict[str, tuple[str, dict[str, Any], str]] = {
         {"path": "/w/.envrc", "kind": "file", "moved_to": None, "why_not": "stuck"},
         "protected, and made inside: /w/.envrc (file): not moved: stuck",
     ),
+    "what runs by itself": (
+        "changed",
+        {"path": "Makefile", "kind": "make runs it", "digest": None, "tier": "warned"},
+        "changed: Makefile: make runs it",
+    ),
+    "what is graver": (
+        "changed",
+        {"path": "CLAUDE.md", "kind": "instructions of an agent", "digest": None, "tier": "refused"},
+        "changed (refused where it is held): CLAUDE.md: instructions of an agent",
+    ),
     "a restored mount": (
         "restored",
         {"path": "/w/.git/config", "digest_before": "a", "digest_after": "b", "window_s": 0.0021},
