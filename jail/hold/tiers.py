@@ -1,0 +1,302 @@
+"""How grave a change is: whether it is applied like any other, with a warning, or only when it is named.
+
+Rule: names are judged by the tables of the plan (jail.plan.autoexec, jail.plan.protected), contents only
+where a table has said that they matter, and the gravest verdict wins. Nothing here reads: what is needed of
+the two sides is asked of a `Contents`, whose answers are hostile bytes. What a folder is to git is asked of
+its names as they would be after all changes, so that a git dir that comes into being piece by piece, in two
+sessions too, is one at the last piece.
+"""
+
+import os.path
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+from jail.hold import freshgit, gitconfig, sources
+from jail.hold.change import (
+    ADDED,
+    DELETED,
+    MODE,
+    NEVER,
+    PLAIN,
+    REFUSED,
+    RENAMED,
+    SETTINGS,
+    TIERS,
+    TIME,
+    TYPE,
+    WARNED,
+    Change,
+)
+from jail.plan import autoexec, protected
+from jail.plan.held import Held
+from jail.plan.protected import canonical
+
+
+class Contents(Protocol):
+    """The two sides of one held thing. Paths are relative to it; "" is the thing itself."""
+
+    def old(self, path: str) -> bytes | None:
+        """A regular file of the host, at most sources.MOST_BYTES; None for all else."""
+
+    def new(self, path: str) -> bytes | None:
+        """The same as the command left it."""
+
+    def target(self, path: str) -> str:
+        """Where a symlink of the command leads; "" where there is none."""
+
+    def had(self, path: str) -> Collection[str]:
+        """The names in a folder of the host."""
+
+    def names(self, path: str) -> frozenset[str]:
+        """The canonical names in a folder as the command left it, and of the host's at least those still
+        there. Asked once for each change in it.
+        """
+
+
+class Ground(NamedTuple):
+    """What changes of one held thing are judged on: `workspace`, canonical; `shadowed`: the absolute path of
+    a command → the path of one by the same name in another folder of the launch PATH, or "".
+    """
+
+    thing: Held
+    workspace: str
+    contents: Contents
+    shadowed: Callable[[str], str]
+
+
+_Verdict = tuple[str, str]
+_LEADS_GIT: Final = "as a file or link it sends git to another git dir"
+
+
+def judged(change: Change, ground: Ground) -> Change:
+    """`change` with its tier and the reason, where nothing graver was said of it before. Settings of git are
+    judged by their keys (jail.hold.review), and a time alone is plain.
+    """
+    if change.tier == NEVER or change.what in (SETTINGS, TIME):
+        return change
+    found = _verdicts(change, change.path, ground)
+    if change.what == RENAMED:
+        gone = change._replace(path=change.source, what=DELETED, new=change.old)
+        found += _verdicts(gone, change.source, ground)
+    found = [verdict for verdict in found if verdict[0]]
+    if not found:
+        return change
+    tier, reason = min(found, key=lambda verdict: TIERS.index(verdict[0]))
+    return change._replace(tier=tier, reason=reason)
+
+
+def _verdicts(change: Change, path: str, ground: Ground) -> list[_Verdict]:
+    folder, _, name = path.rpartition("/")
+    place = _place(ground.thing.path, ground.workspace, folder)
+    folded = (*place.folded, canonical(name)) if path else ()
+    parts = (*place.start, *folded)
+    above = place.above if path else _within(parts[:-1])
+    found = [
+        _of_tables(change, above, parts, ground, path),
+        _of_git(change, folder, folded, ground),
+        _of_dot_git(change, parts),
+    ]
+    if change.what != DELETED:
+        found += [_of_link(change, path, ground), _of_command(change, path, ground)]
+    return found
+
+
+class _Place(NamedTuple):
+    """A folder: `start`: canonical components of its thing in the workspace, of one that lies elsewhere its
+    name alone; `folded`: of the folder in the thing; `above`: what the table says in the folder.
+    """
+
+    start: tuple[str, ...]
+    folded: tuple[str, ...]
+    above: autoexec.Within
+
+
+@lru_cache(maxsize=256)
+def _place(thing: str, workspace: str, folder: str) -> _Place:
+    """Asked again and again for the folder that a sorted list is in."""
+    start = protected.components(thing[len(workspace) :])
+    if not _lies_in(thing, workspace):
+        start = (canonical(os.path.basename(thing)),)
+    folded = tuple(map(canonical, folder.split("/"))) if folder else ()
+    return _Place(start, folded, _within((*start, *folded)))
+
+
+def _within(parts: tuple[str, ...]) -> autoexec.Within:
+    above = autoexec.TOP
+    for part in parts:
+        above = autoexec.enter(above, part)
+    return above
+
+
+def _lies_in(thing: str, workspace: str) -> bool:
+    return f"{thing}/".startswith(f"{workspace.rstrip('/')}/")
+
+
+def _of_tables(
+    change: Change, above: autoexec.Within, parts: tuple[str, ...], ground: Ground, path: str
+) -> _Verdict:
+    if not parts:
+        return PLAIN, ""
+    row = _row(change, above, parts[-1])
+    tier, reason = (row.tier, row.reason) if row is not None else (PLAIN, "")
+    if tier != REFUSED and _lies_in(ground.thing.path, ground.workspace):
+        root = _of_root(change, parts)
+        tier, reason = root if root is not None and (root[0] == REFUSED or not tier) else (tier, reason)
+    if tier == REFUSED:
+        return tier, reason
+    if change.what in (DELETED, MODE):  # what is gone runs no more; both are shown apart, to the last one
+        return PLAIN, ""
+    return _by_content(change, path, parts[-1], (tier, reason), ground)
+
+
+def _row(change: Change, above: autoexec.Within, name: str) -> autoexec.AutoExec | None:
+    kind = _kind(change)
+    if kind == "folder":
+        row = above.row
+    elif kind == "symlink":
+        row = autoexec.row_of(above, name) or autoexec.row_above(above, name)
+    else:
+        row = autoexec.row_of(above, name)
+    # Whether a folder is git's is asked of its names, below: `.git` is one name of many.
+    return None if row is not None and row.pattern.startswith(".git/") else row
+
+
+def _kind(change: Change) -> str:
+    return change.old.kind if change.what == DELETED else change.new.kind
+
+
+def _of_root(change: Change, parts: tuple[str, ...]) -> _Verdict | None:
+    """The protected names in the root of a workspace, but for its git dir."""
+    row = protected.row_of("workspace", parts)
+    if row is None or row.name == ".git" or (_kind(change) == "folder" and row.name == "/".join(parts)):
+        return None
+    return _TIER_OF_ROOT[row.name], row.reason
+
+
+def _tier_of_root(row: protected.Protected) -> str:
+    """What runs in the day's work (editor tasks, `.envrc`) has the tier of the other table."""
+    *folders, name = protected.components(row.name)
+    above = _within(tuple(folders))
+    found = autoexec.row_of(above, name) or autoexec.enter(above, name).row
+    return REFUSED if found is None else found.tier
+
+
+_TIER_OF_ROOT: Final = {
+    row.name: _tier_of_root(row) for row in protected.PROTECTED if row.place == "workspace"
+}
+
+
+def _by_content(change: Change, path: str, name: str, verdict: _Verdict, ground: Ground) -> _Verdict:
+    """A list of packages is as grave as what changed in it."""
+    package = name == "package.json"
+    if change.new.kind != "file" or not (package or sources.is_lock(name)):
+        return verdict
+    contents = ground.contents
+    was = change.source or path
+    old = contents.old(was) if change.old.kind in ("file", "unknown") else None
+    new = contents.new(path)
+    if package:
+        told = sources.package_changes(old, new)
+        return (WARNED, f"{verdict[1]}: {told}") if told else (PLAIN, "")
+    told = sources.new_sources(name, old, new)
+    return (WARNED, told) if told else verdict
+
+
+def _of_git(change: Change, folder: str, folded: tuple[str, ...], ground: Ground) -> _Verdict:
+    if freshgit.JUDGED.isdisjoint(folded) and (not folded or folded[-1] not in freshgit.MAKE_A_GIT_DIR):
+        return PLAIN, ""
+    names = folder.split("/") if folder else []
+    for depth in range(len(folded)):
+        if folded[depth] not in freshgit.JUDGED:
+            continue
+        row = _row_of_git(folded[depth : depth + protected.DEEPEST])
+        if row is not None and _is_git_dir("/".join(names[:depth]), ground):
+            verdict = _of_part(change, row, folded[depth:], ground)
+            if verdict[0]:
+                return verdict
+    made = folded[-1] in freshgit.MAKE_A_GIT_DIR and change.what != DELETED
+    return _of_making(change, folder, ground) if made else (PLAIN, "")
+
+
+def _row_of_git(rest: tuple[str, ...]) -> protected.Protected | None:
+    return protected.row_of("commondir", rest) or protected.row_of("gitdir", rest)
+
+
+def _is_git_dir(folder: str, ground: Ground) -> bool:
+    path = f"{ground.thing.path}/{folder}".rstrip("/")
+    return canonical(os.path.basename(path)) == ".git" or _are_of_git(ground.contents.names(folder))
+
+
+def _are_of_git(names: frozenset[str]) -> bool:
+    """Whether git would take a folder with these canonical names for a git dir, where it knows no case."""
+    return "head" in names and ("commondir" in names or ("objects" in names and "refs" in names))
+
+
+def _of_part(change: Change, row: protected.Protected, rest: tuple[str, ...], ground: Ground) -> _Verdict:
+    """One part of a git dir: as jail.hold.freshgit has it for one that was made during the run."""
+    kind, path = _kind(change), change.path
+    refused = REFUSED, row.reason
+    if row.name == "hooks":
+        sample = len(rest) == 2 and rest[1].endswith(".sample") and kind == "file"
+        return (PLAIN, "") if sample or (len(rest) == 1 and kind == "folder") else refused
+    if row.name not in ("config", "info/exclude"):
+        return refused
+    if kind != "file" or change.what not in (ADDED, RENAMED):
+        return refused
+    content = ground.contents.new(path)
+    if content is None:
+        return refused
+    if row.name == "info/exclude":  # `git init` makes one that only explains itself
+        lines = content.split(b"\n")
+        return (PLAIN, "") if all(line[:1] in (b"", b"#") for line in lines) else refused
+    wrong = gitconfig.offences(content)
+    return (REFUSED, f"{row.reason}: {', '.join(wrong[:3])}") if wrong else (PLAIN, "")
+
+
+def _of_making(change: Change, folder: str, ground: Ground) -> _Verdict:
+    """A part without which git would not take the folder for a git dir: what lies there already would count
+    from then on.
+    """
+    contents = ground.contents
+    if change.old.kind != "absent" or not _are_of_git(contents.names(folder)):
+        return PLAIN, ""
+    above = f"{folder}/" if folder else ""
+    config = contents.old(f"{above}config")
+    hooks = [name for name in contents.had(f"{above}hooks") if not name.endswith(".sample")]
+    if hooks or (config is not None and gitconfig.offences(config)):
+        return REFUSED, "makes a git dir of a folder that has hooks or a config which make git run programs"
+    return PLAIN, ""
+
+
+def _of_dot_git(change: Change, parts: tuple[str, ...]) -> _Verdict:
+    leads = parts[-1:] == (".git",) and _kind(change) not in ("folder", "absent")
+    return (REFUSED, _LEADS_GIT) if leads else (PLAIN, "")
+
+
+def _of_link(change: Change, path: str, ground: Ground) -> _Verdict:
+    if change.new.kind != "symlink":
+        return PLAIN, ""
+    tree = ground.thing.path
+    target = ground.contents.target(path)
+    whole = os.path.normpath(os.path.join(os.path.dirname(f"{tree}/{path}"), target))
+    if target and (whole == tree or whole.startswith(f"{tree.rstrip('/')}/")):
+        return PLAIN, ""
+    return WARNED, f"a link that leads out, to {target}" if target else "a link that cannot be read"
+
+
+def _of_command(change: Change, path: str, ground: Ground) -> _Verdict:
+    whole = f"{ground.thing.path}/{path}".rstrip("/")
+    folders = ground.thing.commands
+    if change.new.kind != "folder" and any(f"{folder}/".startswith(f"{whole}/") for folder in folders):
+        return REFUSED, "a folder of PATH lies there"
+    if os.path.dirname(whole) not in folders or change.new.kind == "folder":
+        return PLAIN, ""
+    other = ground.shadowed(whole)
+    if other:
+        return REFUSED, f"shadows {other}"
+    if change.old.kind in ("absent", "folder") or change.what in (MODE, TYPE):
+        return (
+            (WARNED, "a command of PATH of another kind than before") if change.what == TYPE else (PLAIN, "")
+        )
+    return WARNED, "a command of PATH that was there before"

@@ -1,0 +1,324 @@
+"""The tier of a change, by its name, its kind and its content."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from jail.hold.change import (
+    ABSENT,
+    ADDED,
+    DELETED,
+    MODE,
+    MODIFIED,
+    NEVER,
+    PLAIN,
+    REFUSED,
+    RENAMED,
+    SETTINGS,
+    TIME,
+    TYPE,
+    UNKNOWN,
+    WARNED,
+    Change,
+)
+from jail.hold.tiers import Ground, judged
+from jail.plan.held import Held
+from support.changed import FOLDER, WORKSPACE, Sides, change, file, link, tree
+
+_Side = Mapping[str, bytes | str]
+GIT = {"HEAD": b"ref: refs/heads/main\n", "objects/x": b"", "refs/x": b""}
+"""Names that make a folder a git dir."""
+
+
+def git_dir(folder: str, **more: bytes) -> dict[str, bytes | str]:
+    return {f"{folder}/{name}": content for name, content in {**GIT, **more}.items()}
+
+
+def met(
+    found: Change, old: _Side | None = None, new: _Side | None = None, thing: Held | None = None
+) -> tuple[str, str]:
+    """Tier and reason of a change."""
+    thing = thing or tree()
+    host = {f"{WORKSPACE}/.venv/bin/git": "/usr/bin/git", f"{WORKSPACE}/.venv/bin/Git": "/usr/bin/git"}
+    ground = Ground(thing, WORKSPACE, Sides(old or {}, new or {}), lambda path: host.get(path, ""))
+    after = judged(found, ground)
+    assert after._replace(tier="", reason="") == found._replace(tier="", reason="")
+    return after.tier, after.reason
+
+
+@pytest.mark.parametrize(
+    ("path", "tier"),
+    [
+        ("src/main.py", PLAIN),
+        ("README.md", PLAIN),
+        ("bin/tool", PLAIN),
+        # warned: runs in the day's work
+        *(
+            (path, WARNED)
+            for path in ("Makefile", "sub/GNUmakefile", "x.mk", "conftest.py", ".envrc", "a/.envrc")
+        ),
+        *((path, WARNED) for path in (".github/workflows/ci.yml", ".gitlab-ci.yml", "Jenkinsfile", "x.pth")),
+        *((path, WARNED) for path in (".vscode/tasks.json", "pkg/.vscode/tasks.json", ".idea/workspace.xml")),
+        *((path, WARNED) for path in (".gitattributes", ".gitmodules", ".devcontainer/devcontainer.json")),
+        # refused: hooks, what redirects, what the next agent obeys
+        *((path, REFUSED) for path in (".git/hooks/pre-commit", "sub/.git/hooks/x", ".husky/pre-push")),
+        *((path, REFUSED) for path in ("CLAUDE.md", "pkg/CLAUDE.md", ".claude/settings.json", "RESEARCH.md")),
+        *(
+            (path, REFUSED)
+            for path in (".agent/state", ".agent/Makefile", ".claude/conftest.py", ".mcp.json")
+        ),
+        *((path, REFUSED) for path in (".jail.toml", ".github/copilot-instructions.md", ".github/hooks/x")),
+        *((path, REFUSED) for path in (".windsurf/rules", ".cursorignore", ".git", "sub/.git")),
+        *((path, REFUSED) for path in (".venv/pyvenv.cfg", ".venv/bin/activate", ".venv/bin/Activate.ps1")),
+        # names as the most forgiving file system has them
+        *(
+            (path, REFUSED)
+            for path in ("claude.md", "Research.md", ".CLAUDE/x", ".Git", ".g\u200cit", "GIT~1")
+        ),
+        *((path, WARNED) for path in ("MAKEFILE", "Makefile. ", ".VSCODE/x")),
+        # protected in the root of the workspace only
+        ("docs/RESEARCH.md", PLAIN),
+        ("docs/.agent/x", PLAIN),
+        ("a/.jail.toml", PLAIN),
+    ],
+)
+@pytest.mark.parametrize("what", [ADDED, MODIFIED])
+def test_the_tier_of_a_file_by_its_path(path: str, tier: str, what: str) -> None:
+    found, reason = met(change(path, what))
+    assert found == tier
+    assert bool(reason) == bool(tier)
+
+
+@pytest.mark.parametrize(
+    ("found", "tier"),
+    [
+        # what is gone runs no more, but what was kept from changing is kept from going
+        (change("Makefile", DELETED), PLAIN),
+        (change("package.json", DELETED), PLAIN),
+        (change("CLAUDE.md", DELETED), REFUSED),
+        (change(".git/hooks/pre-commit", DELETED), REFUSED),
+        (change(".git", DELETED), REFUSED),
+        (change(".git", DELETED, old=FOLDER), PLAIN),
+        # a mode, a time
+        (change("Makefile", MODE, new=file("old", 0o755)), PLAIN),
+        (change(".git/hooks/x", MODE, new=file("old", 0o755)), REFUSED),
+        (change("CLAUDE.md", MODE, new=file("old", 0o600)), REFUSED),
+        (change("CLAUDE.md", TIME), PLAIN),
+        # a folder is nothing yet: what is in it is judged
+        *(
+            (change(name, new=FOLDER), PLAIN)
+            for name in (".vscode", ".claude", ".git", ".husky", ".agent", "x")
+        ),
+        (change(".git/hooks", new=FOLDER), PLAIN),
+        (change(".git/hooks/sub", new=FOLDER), REFUSED),
+        # a rename is both: a file that goes and one that comes
+        (change("x", RENAMED, source="y"), PLAIN),
+        (change("Makefile", RENAMED, source="y"), WARNED),
+        (change("y", RENAMED, source="CLAUDE.md"), REFUSED),
+        (change("CLAUDE.md", RENAMED, source="y"), REFUSED),
+        (change("y", RENAMED, source="Makefile"), PLAIN),
+        # another kind
+        (change("Makefile", TYPE, new=FOLDER), PLAIN),
+        (change(".git", TYPE, old=FOLDER), REFUSED),
+    ],
+)
+def test_the_tier_by_what_happened(found: Change, tier: str) -> None:
+    assert met(found)[0] == tier
+
+
+def test_what_was_said_before_stays() -> None:
+    never = change("CLAUDE.md", tier=NEVER, reason="a device")
+    assert met(never) == (NEVER, "a device")
+    assert met(change(".git/config", SETTINGS)) == (PLAIN, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "tier", "reason"),
+    [
+        ("a", "b", PLAIN, ""),
+        ("a/b", "../c", PLAIN, ""),
+        ("a", f"{WORKSPACE}/x", PLAIN, ""),
+        ("a/b", "../../c", WARNED, "a link that leads out, to ../../c"),
+        ("a", "/etc/passwd", WARNED, "a link that leads out, to /etc/passwd"),
+        ("a", f"{WORKSPACE}-other", WARNED, f"a link that leads out, to {WORKSPACE}-other"),
+        ("a", "x/../../../y", WARNED, "a link that leads out, to x/../../../y"),
+        ("a", "", WARNED, "a link that cannot be read"),
+        # in the place of a folder that something runs from
+        (".husky", "x", REFUSED, "hooks of git"),
+        (".vscode", "x", WARNED, "the editor runs its tasks and settings"),
+        (".github", "x", WARNED, "CI runs it"),
+        (".claude", "x", REFUSED, "instructions or settings of an agent"),
+        (".git", "x", REFUSED, "as a file or link it sends git to another git dir"),
+        ("Makefile", "x", WARNED, "make runs it"),
+    ],
+)
+def test_links(path: str, target: str, tier: str, reason: str) -> None:
+    assert met(change(path, new=link()), new={path: target}) == (tier, reason)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "tier"),
+    [
+        ("hooks/pre-commit", b"#!/bin/sh\n", REFUSED),
+        ("hooks/pre-commit.sample", b"#!/bin/sh\n", PLAIN),
+        ("hooks/sub/x.sample", b"#!/bin/sh\n", REFUSED),
+        ("config", b"[core]\n\tbare = false\n", PLAIN),
+        ("config", b"[core]\n\tfsmonitor = ./x\n", REFUSED),
+        ("config", b"[core\n", REFUSED),
+        ("config.worktree", b"", REFUSED),
+        ("commondir", b"..\n", REFUSED),
+        ("gitdir", b"/x\n", REFUSED),
+        ("info/attributes", b"* filter=x\n", REFUSED),
+        ("info/exclude", b"# as git init makes it\n", PLAIN),
+        ("info/exclude", b"# more\n*.py\n", REFUSED),
+        ("info/refs", b"", PLAIN),
+        ("objects/info/alternates", b"/x\n", REFUSED),
+        ("objects/ab/cd", b"", PLAIN),
+        ("HEAD", b"ref: x\n", PLAIN),
+        ("index", b"", PLAIN),
+        ("description", b"", PLAIN),
+    ],
+)
+@pytest.mark.parametrize(
+    "folder", [".git", ".git/modules/sub", "sub/.git", "bare.git", "odd/name", ".git/worktrees/w"]
+)
+def test_parts_of_a_git_dir_wherever_it_lies(folder: str, path: str, content: bytes, tier: str) -> None:
+    new = {**git_dir(folder), f"{folder}/{path}": content}
+    found = change(f"{folder}/{path}", new=file(content))
+    assert met(found, new=new)[0] == tier
+    # Half of it on the host, half of it made inside.
+    old = {f"{folder}/refs/x": b"", f"{folder}/objects/x": b""}
+    halves = {key: value for key, value in new.items() if key not in old}
+    assert met(found, old, halves)[0] == tier
+    # On a file system that knows no case.
+    other = {path.upper(): value for path, value in new.items()}
+    assert met(change(found.path.upper(), new=file(content)), new=other)[0] == tier
+
+
+@pytest.mark.parametrize("path", ["hooks/pre-commit", "config", "info/exclude", "commondir", "gitdir"])
+def test_the_same_names_elsewhere_are_the_work(path: str) -> None:
+    assert met(change(f"src/{path}"), new={f"src/{path}": b"x"}) == (PLAIN, "")
+
+
+def test_the_keys_of_a_config_are_named_and_one_that_is_too_long_to_read_is_refused() -> None:
+    config = b'[alias]\n\tx = "!y"\n[core]\n\teditor = z\n'
+    new = {**git_dir("a/.git"), "a/.git/config": config}
+    assert met(change("a/.git/config"), new=new) == (
+        REFUSED,
+        "its keys make git run programs: alias.x, core.editor",
+    )
+    assert met(change("a/.git/config"), new=git_dir("a/.git"))[0] == REFUSED
+    plain = {**git_dir("a/.git"), "a/.git/config": b""}
+    assert met(change("a/.git/config", new=link()), new={**plain, "a/.git/config": "b"})[0] == REFUSED
+    assert met(change("a/.git/config", MODIFIED), new=plain)[0] == REFUSED, (
+        "of an old one the keys are judged"
+    )
+    assert met(change("a/.git/config", DELETED))[0] == REFUSED
+    assert met(change("a/.git/hooks/x.sample", DELETED))[0] == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("lying", "tier"),
+    [
+        ({"x/config": b"[core]\n\tfsmonitor = ./y\n"}, REFUSED),
+        ({"x/hooks/pre-commit": b""}, REFUSED),
+        ({"x/config": b"[core]\n\tbare = true\n", "x/hooks/a.sample": b""}, PLAIN),
+        ({}, PLAIN),
+    ],
+)
+@pytest.mark.parametrize("last", ["x/HEAD", "x/refs", "x/objects"])
+def test_what_makes_a_git_dir_of_a_folder_is_as_grave_as_what_lies_there(
+    lying: dict[str, bytes], tier: str, last: str
+) -> None:
+    old = {**git_dir("x"), **lying}
+    old = {path: value for path, value in old.items() if path != last and not path.startswith(f"{last}/")}
+    new: dict[str, bytes | str] = {last if last == "x/HEAD" else f"{last}/x": b""}
+    state = file() if last == "x/HEAD" else FOLDER
+    assert met(change(last, new=state), old, new)[0] == tier
+    assert met(change(last, MODIFIED), old, new)[0] == PLAIN, "it was one before"
+
+
+VENV = tree(f"{WORKSPACE}/.venv", "t1", [f"{WORKSPACE}/.venv/bin"], "commands")
+
+
+@pytest.mark.parametrize(
+    ("found", "tier", "reason"),
+    [
+        (change("bin/tool"), PLAIN, ""),
+        (change("bin/git"), REFUSED, "shadows /usr/bin/git"),
+        (change("bin/Git"), REFUSED, "shadows /usr/bin/git"),
+        (change("bin/git", new=link()), REFUSED, "shadows /usr/bin/git"),
+        (change("bin/git", MODE, new=file("old", 0o755)), REFUSED, "shadows /usr/bin/git"),
+        (change("bin/git", RENAMED, source="bin/x"), REFUSED, "shadows /usr/bin/git"),
+        (change("bin/git", DELETED), PLAIN, ""),
+        (change("bin/git", new=FOLDER), PLAIN, ""),
+        (change("bin/sub/git"), PLAIN, ""),
+        (change("lib/git"), PLAIN, ""),
+        (change("bin/tool", MODIFIED), WARNED, "a command of PATH that was there before"),
+        (change("bin/tool", TYPE, new=link()), WARNED, "a command of PATH of another kind than before"),
+        (change("bin/tool", MODE, new=file("old", 0o755)), PLAIN, ""),
+        (change("bin", TYPE, old=FOLDER, new=link()), REFUSED, "a folder of PATH lies there"),
+        (change("", TYPE, old=FOLDER, new=link()), REFUSED, "a folder of PATH lies there"),
+        (change("bin/activate", MODIFIED), REFUSED, "a person's shell runs it on entering the environment"),
+        (change("pyvenv.cfg", MODIFIED), REFUSED, "python takes its home and its packages from it"),
+        (change("lib/site-packages/x.pth"), WARNED, "python runs it at each start"),
+    ],
+)
+def test_commands_of_a_folder_in_path(found: Change, tier: str, reason: str) -> None:
+    sides = {found.path: "tool"} if found.new.kind == "symlink" else {}
+    assert met(found, new=sides, thing=VENV) == (tier, reason)
+
+
+@pytest.mark.parametrize(
+    ("path", "tier"),
+    [("settings.json", REFUSED), ("projects/x/notes.md", REFUSED), ("Makefile", REFUSED)],
+)
+def test_a_tree_outside_of_the_workspace_is_judged_by_its_own_name_too(path: str, tier: str) -> None:
+    assert met(change(path), thing=tree("/home/someone/.claude"))[0] == tier
+    assert met(change(path.replace("Makefile", "x")), thing=tree("/home/someone/.claude-notes"))[0] == PLAIN
+
+
+def test_a_tree_in_the_workspace_is_judged_by_its_place_in_it_and_not_by_what_lies_above() -> None:
+    assert met(change("x"), thing=tree(f"{WORKSPACE}/.agent"))[0] == REFUSED
+    assert met(change("x"), thing=tree(f"{WORKSPACE}/docs/.agent"))[0] == PLAIN
+    assert met(change("", MODIFIED), thing=tree(f"{WORKSPACE}/RESEARCH.md"))[0] == REFUSED
+    ground = Ground(tree("/h/.claude/w"), "/h/.claude/w", Sides({}, {}), lambda _: "")
+    assert judged(change("x"), ground).tier == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "met_with"),
+    [
+        ("package.json", b'{"version": "1"}', b'{"version": "2"}', (PLAIN, "")),
+        (
+            "pkg/package.json",
+            b"{}",
+            b'{"scripts": {"postinstall": "x"}}',
+            (WARNED, "npm, yarn and pnpm run its scripts: scripts: +postinstall"),
+        ),
+        ("uv.lock", b"https://a.example/", b"https://b.example/", (WARNED, "new sources: b.example")),
+        ("uv.lock", b"https://a.example/", b"https://a.example/x", (PLAIN, "")),
+        ("Package-Lock.json", b"", b"x", (PLAIN, "")),
+        (".claude/package.json", b"", b"{}", (REFUSED, "instructions or settings of an agent")),
+    ],
+)
+def test_lists_of_packages_are_as_grave_as_what_changed_in_them(
+    path: str, old: bytes, new: bytes, met_with: tuple[str, str]
+) -> None:
+    found = change(path, MODIFIED, old=file(old), new=file(new))
+    assert met(found, {path: old}, {path: new}) == met_with
+    assert met(found._replace(old=UNKNOWN), {path: old}, {path: new}) == met_with, (
+        "the host's is the best there is"
+    )
+    moved = change(path, RENAMED, source="from", old=file(old), new=file(new))
+    assert met(moved, {"from": old}, {path: new}) == met_with
+
+
+def test_a_list_of_packages_that_cannot_be_read_is_a_warning() -> None:
+    assert met(change("package.json")) == (WARNED, "npm, yarn and pnpm run its scripts: it cannot be read")
+    assert met(change("go.sum")) == (WARNED, "it cannot be read")
+    assert met(change("package.json", new=link()), new={"package.json": "x"})[0] == WARNED
+
+
+def test_the_whole_thing_gone_is_no_fault() -> None:
+    assert met(Change("t0", "", DELETED, FOLDER, ABSENT, FOLDER)) == (PLAIN, "")
