@@ -18,19 +18,23 @@ _REMEDY: Final = (
     "set XDG_STATE_HOME to a folder on a file system that overlays can use (ext4, xfs, btrfs; `jail doctor` "
     "tries it)"
 )
+_UNMOUNT: Final = "start jail without the mounts that are in it"
 
 
 def give(trees: Trees, facts: Facts) -> list[Loss]:
     """Hold what is to be held of the given trees; the losses of what cannot be."""
-    lost: list[str] = []
+    lost: dict[str, str] = {}
     for each in wanted(facts):
         if each.kind == "folder":
-            lost += _tree(trees, facts, each)
+            lost.update(_tree(trees, facts, each))
         else:
             name = name_for("f", each.path, trees.held.values(), facts)
             _hold(trees, each, Held(name, FILE, each.path, each.why), "held-file")
     trees.notes += _notes(trees, facts)
-    return [Loss("hold", "; ".join(lost), _REMEDY)] if lost else []
+    if not lost:
+        return []
+    by_mounts = all(any(beneath(inner, path) for inner, _ in facts.submounts) for path in lost)
+    return [Loss("hold", "; ".join(lost.values()), _UNMOUNT if by_mounts else _REMEDY)]
 
 
 def named(facts: Facts) -> frozenset[str]:
@@ -45,8 +49,8 @@ def is_absent_in_a_held_tree(place: Place, facts: Facts) -> bool:
     return place.kind == "absent" and not place.strays and bool(deepest(place.path, trees))
 
 
-def _tree(trees: Trees, facts: Facts, each: Wanted) -> Iterator[str]:
-    """Hold a tree and each mount in it; what of that is lost, in words."""
+def _tree(trees: Trees, facts: Facts, each: Wanted) -> Iterator[tuple[str, str]]:
+    """Hold a tree and each mount in it; what of that is lost: the path, and a sentence."""
     mounts = [
         (path, kind) for path, kind in facts.submounts if path != each.path and beneath(path, each.path)
     ]
@@ -66,7 +70,7 @@ def _tree(trees: Trees, facts: Facts, each: Wanted) -> Iterator[str]:
             trees.lost.add(path)
         elif path == each.path:
             trees.protect(path, "folder", each.why)
-        yield f"{path} is read-only inside: {_why_not(path, kind, facts)}"
+        yield path, f"{path} is read-only inside: {_why_not(path, kind, facts)}"
 
 
 def _hold(trees: Trees, each: Wanted, thing: Held, verb: str) -> None:

@@ -296,6 +296,41 @@ def test_a16_a_tree_that_the_host_makes_again_is_held_again(activated: Jail) -> 
     assert said("restored")[-1]["fields"]["path"] == str(venv)
 
 
+def test_a_store_of_hard_links_is_held_so_that_other_projects_keep_what_they_share(jail: Jail) -> None:
+    store = jail.home / "store"
+    lay(store, {"index.js": "shared\n"})
+    lay(jail.workspace, {"node_modules/a/package.json": "{}\n"})
+    os.link(store / "index.js", jail.workspace / "node_modules/a/index.js")
+    before = state_of(store, jail.workspace)
+    program = """
+attempt("write", lambda: keep("node_modules/a/index.js", "evil", os.O_WRONLY))
+attempt("chmod", lambda: os.chmod("node_modules/a/index.js", 0o777))
+attempt("install", lambda: (os.mkdir("node_modules/b"), keep("node_modules/b/index.js", "new")))
+say()
+"""
+    assert set(jail.inside(PRELUDE + program).values()) == {DONE}
+    assert state_of(store, jail.workspace) == before
+    assert (jail.sessions()[-1] / "held/t0/upper/b/index.js").read_text() == "new"
+    assert set(jail.outside(PRELUDE + program).values()) == {DONE}
+    assert (store / "index.js").read_text().startswith("evil")
+
+
+def test_a_rule_for_writing_in_a_held_workspace_gives_the_real_thing(jail: Jail) -> None:
+    lay(jail.workspace, {"out/deep/file": "old\n", "docs/file": "old\n", "kept": "old\n"})
+    program = """
+attempt("real", lambda: keep("out/deep/file", "new", os.O_WRONLY | os.O_TRUNC))
+attempt("held", lambda: keep("kept", "new", os.O_WRONLY | os.O_TRUNC))
+attempt("read-only", lambda: keep("docs/file", "new", os.O_WRONLY))
+attempt("move", lambda: os.rename("out", "out2"))
+say()
+"""
+    options = ["--hold", "--write", "out/deep", "--read", "docs"]
+    found = jail.inside(PRELUDE + program, options=options)
+    assert found == {"real": DONE, "held": DONE, "read-only": "EROFS", "move": "EBUSY"}
+    assert (jail.workspace / "out/deep/file").read_text() == "new"
+    assert [(jail.workspace / name).read_text() for name in ("kept", "docs/file")] == ["old\n"] * 2
+
+
 def test_what_jail_exec_starts_sees_the_same_held_tree(activated: Jail) -> None:
     program = "import time; keep('.venv/first', 'x'); print('ready', flush=True)\nwhile not os.path.exists('.venv/second'): time.sleep(0.01)"
     with Running(activated, PYTHON, "-I", "-c", PRELUDE + program) as running:

@@ -103,6 +103,7 @@ def test_a_larger_tree_is_read_only_which_is_a_loss(size: int, entries: int) -> 
     (loss,) = [loss for loss in found.losses if loss.name == "hold"]
     assert VENV in loss.what
     assert "EINVAL" in loss.what
+    assert "XDG_STATE_HOME" in loss.remedy
     found = plan(**WHOLE, **no_overlay(WORKSPACE, size, entries))
     assert steps(found, WORKSPACE) == [("bind", "ro")]
     assert WORKSPACE not in found.writable
@@ -121,7 +122,9 @@ def test_each_mount_in_a_held_tree_is_held_apart() -> None:
     assert steps(found, data) == [("bind", "ro"), ("overlay", "t1")]
     assert steps(found, one) == [("bind", "ro")]
     assert steps(found, f"{data}/sock") == [("hide", "socket")]
-    assert f"{one} is read-only inside" in next(loss.what for loss in found.losses if loss.name == "hold")
+    (loss,) = [loss for loss in found.losses if loss.name == "hold"]
+    assert f"{one} is read-only inside" in loss.what
+    assert "mounts" in loss.remedy
 
 
 def test_what_a_copy_may_not_have_is_hidden_only_if_it_is_there() -> None:
