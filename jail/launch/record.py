@@ -18,6 +18,7 @@ from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
 from jail.light import Final, suppress
+from jail.plan.held import FILE
 from jail.plan.steps import Plan
 from jail.policy.value import Policy
 
@@ -109,7 +110,10 @@ class Record:
 
     def restored(self, path: str, before: str, after: str, window: float) -> None:
         """It is back, `window` seconds after it was missed."""
-        if path not in [thing.path for thing in self._plan.held]:  # what the host does there is its own
+        if path in [thing.path for thing in self._plan.held if thing.kind != FILE]:
+            # What the host does there is its own; what was made there before it was back may be a command's.
+            self._tell(f"{path}: held again; look at what was made there meanwhile before you run any of it")
+        else:
             self._restored[path] = after
         self.ledger.append(
             "restored", path=path, digest_before=before, digest_after=after, window_s=round(window, 6)
