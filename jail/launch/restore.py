@@ -105,6 +105,8 @@ class Guard:
                 continue
             try:
                 if mounts.is_mount_root(place, held.path):
+                    if target in self.missing:  # moved away and back, its mount with it
+                        self._restored(target, held, -1)
                     continue
                 covered = self._restore(held, place)
             except (FileNotFoundError, NotADirectoryError):
