@@ -32,7 +32,7 @@ from jail.hold.hostside import HostSide
 from jail.hold.opening import link_host, link_new, open_host, open_new
 from jail.hold.store import Manifest
 from jail.light import Final, Iterable, Iterator
-from jail.plan.held import FILE, OVERLAY, Held
+from jail.plan.held import FILE, GIT_CONFIG, OVERLAY, Held
 
 __all__ = ["changes", "link_host", "link_new", "open_host", "open_new"]
 
@@ -289,7 +289,16 @@ def _of_file(session_folder: str, thing: Held) -> list[Change]:
         conflict = NOT_WHOLE
     elif now.kind != "file":
         conflict = VANISHED if now.kind == "absent" else CHANGED
-    return [Change(thing.name, "", SETTINGS if what == MODIFIED else what, old, new, now, "", conflict)]
+    elif not _is_git_config(thing) and _differs(old, now) not in ("", MODE, TIME):
+        conflict = CHANGED
+    what = SETTINGS if what == MODIFIED and _is_git_config(thing) else what
+    return [Change(thing.name, "", what, old, new, now, "", conflict)]
+
+
+def _is_git_config(thing: Held) -> bool:
+    """Whether git obeys a held file; a rule of the policy may name one too, by its path."""
+    folder, _, name = thing.path.rpartition("/")
+    return thing.deliver == GIT_CONFIG or (name == "config" and os.path.lexists(f"{folder}/HEAD"))
 
 
 def _file_state(folder_path: str, name: str) -> State | None:

@@ -10,7 +10,7 @@ from jail.plan.facts import Facts, Guarded
 from jail.plan.held import FILE, GIT_CONFIG, Held, name_for
 from jail.plan.steps import Step
 from jail.plan.trees import Trees
-from jail.policy.paths import deepest
+from jail.policy.paths import between, deepest
 
 INSIDE: Final = "/run/jail/held"
 """Where the copies lie inside: each in a folder of its own, in which git makes its lock file."""
@@ -30,8 +30,8 @@ def hold(trees: Trees, guarded: Guarded, facts: Facts) -> bool:
 
 
 def _is_ruled(trees: Trees, path: str) -> bool:
-    ruled = [at for at, step in trees.inner.items() if step.verb in ("protect", "hide")]
-    return bool(deepest(path, ruled))
+    above = (path, *between(path, "/"))
+    return any(trees.inner[at].verb in ("protect", "hide") for at in above if at in trees.inner)
 
 
 def withdraw(trees: Trees) -> None:

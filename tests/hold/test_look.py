@@ -17,7 +17,7 @@ from jail.errors import JailError
 from jail.hold import base, look, names, opening, store
 from jail.hold.change import ABSENT, LETTERS, Change, State
 from jail.kernel import trees
-from jail.plan.held import COPY, FILE, OVERLAY, Held
+from jail.plan.held import COPY, FILE, GIT_CONFIG, OVERLAY, Held
 from support.overlays import Session, deepen, in_memory
 
 TREES = pytest.mark.parametrize("kind", [OVERLAY, COPY])
@@ -499,7 +499,7 @@ def test_a_held_file_is_compared_by_its_content(tmp_path: Path, act: str) -> Non
     do, expected = CONFIG[act]
     host = tmp_path / "repository/config"
     host.parent.mkdir()
-    thing = Held("f0", FILE, str(host), "a test")
+    thing = Held("f0", FILE, str(host), "a test", GIT_CONFIG)
     manifest = store.Manifest("s", str(tmp_path), 0, 0, -1, 0, (), (thing,))
     assert list(look.changes(str(tmp_path), manifest)) == []
     new = tmp_path / "held/files/f0/config"
@@ -515,6 +515,31 @@ def test_a_held_file_is_compared_by_its_content(tmp_path: Path, act: str) -> Non
     if expected:
         base_file.unlink()
         assert all(each.conflict == look.NOT_WHOLE for each in look.changes(str(tmp_path), manifest))
+
+
+PLAIN: dict[str, tuple[Callable[[Sides], object], list[str]]] = {
+    "changed": (lambda at: at.new.write_text("x"), ["M "]),
+    "another on the host": (
+        lambda at: (at.new.write_text("x"), write(at.host, "y")),
+        [f"M : {look.CHANGED}"],
+    ),
+    "the same on the host": (lambda at: (at.new.write_text("x"), write(at.host, "x")), []),
+    "git obeys it": (lambda at: (at.new.write_text("x"), write(at.host.parent / "HEAD", "")), ["S "]),
+}
+
+
+@pytest.mark.parametrize("act", PLAIN)
+def test_a_file_that_a_rule_holds_is_a_whole_unless_git_obeys_it(tmp_path: Path, act: str) -> None:
+    do, expected = PLAIN[act]
+    sides = Sides(tmp_path / "held/files/f0/config", tmp_path / "repository/config")
+    base_file = tmp_path / "held/base/f0"
+    for path in (*sides, base_file):
+        path.parent.mkdir(parents=True)
+        path.write_text("fact\n")
+    do(sides)
+    thing = Held("f0", FILE, str(sides.host), "a test")
+    manifest = store.Manifest("s", str(tmp_path), 0, 0, -1, 0, (), (thing,))
+    assert told(list(look.changes(str(tmp_path), manifest))) == expected
 
 
 def test_what_was_pinned_is_the_base(tmp_path: Path) -> None:
