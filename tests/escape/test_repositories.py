@@ -98,7 +98,7 @@ def git_place(place: str, jail: Jail, folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("place", GIT_PLACES)
-def test_agent_11_hooks_and_config_are_read_only_wherever_the_git_dir_lies(
+def test_agent_11_hooks_are_read_only_and_config_is_a_copy_wherever_the_git_dir_lies(
     place: str, warm: Jail, tmp_path: Path
 ) -> None:
     workspace, gitdir = git_place(place, warm, tmp_path)
@@ -129,6 +129,7 @@ say()
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found.pop("free") == DONE
+    assert found.pop("config") == DONE
     assert not offences(found, REFUSED)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jail.hold.gitlinks import Place
 from jail.kernel import trees, walk
 from jail.launch import changes
 from jail.launch.changes import Changed
@@ -99,6 +100,23 @@ def test_a_time_set_back_does_not_hide_a_change(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("new")
     os.utime(tmp_path / "Makefile", ns=(0, 0))
     assert paths(changed(tmp_path, since)) == ["Makefile"]
+
+
+def test_a_worktree_in_order_offends_only_where_nobody_says_where_it_may_lead(tmp_path: Path) -> None:
+    since = start()
+    work = tmp_path / "work"
+    git("init", "-q", "work", cwd=tmp_path)
+    git("-c", "user.name=N", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "x", cwd=work)
+    git("worktree", "add", "-q", "tree", cwd=work)
+    offending = {row.path for row in changed(tmp_path, since) if row.offends}
+    assert offending == {f"work/.git/worktrees/tree/{name}" for name in ("commondir", "gitdir")}
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        where = Place(str(tmp_path), ((str(tmp_path), fd),))
+        rows = list(changes.auto_exec_changes(fd, since, where=where))
+    finally:
+        os.close(fd)
+    assert not [row for row in rows if row.offends]
 
 
 def test_a_rename_over_it_and_a_symlink_are_changes(tmp_path: Path) -> None:
