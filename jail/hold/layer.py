@@ -44,16 +44,19 @@ class Layer:
             if found is None:
                 continue
             if deleted and is_whiteout(found):
-                self._deleted_one_by_one(path)
+                if not self._deleted_one_by_one(path):
+                    continue
             elif not stat.S_ISDIR(found.st_mode):
                 continue
             self._show_through(path)
 
-    def _deleted_one_by_one(self, path: str) -> None:
-        """A folder that is deleted becomes one that hides all; `_show_through` does the rest."""
+    def _deleted_one_by_one(self, path: str) -> bool:
+        """A folder that is deleted becomes one that hides all; `_show_through` does the rest. False where the
+        host has no folder there: a whiteout of anything else has nothing in it.
+        """
         mode = self._host_mode(path)
         if mode < 0:
-            return
+            return False
         folder, name = split(path)
         at = self._kept.folder(folder)
         os.unlink(name, dir_fd=at)
@@ -61,6 +64,7 @@ class Layer:
         link = f"/proc/self/fd/{self._kept.folder(path)}"
         os.setxattr(link, OPAQUE, _HIDES)
         os.chmod(link, mode)
+        return True
 
     def _show_through(self, path: str) -> None:
         if not _hides(self._kept.folder(path)):
