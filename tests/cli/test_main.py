@@ -15,7 +15,7 @@ WRONG = {
     "run --polic x true": (
         "no such option;--polic",
         "`jail run`",
-        "write --policy, or see `jail run --help`",
+        "write --hold or --policy, or see `jail run --help`",
     ),
     "run --policy": ("option;--policy;requires an argument", "`jail run`", "see `jail run --help`"),
     "run --gpu=1 true": ("option;--gpu;does not take a value", "`jail run`", "see `jail run --help`"),
