@@ -6,17 +6,15 @@ import stat
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from jail.hold import base, store
+from jail.hold import base, review, store
 from jail.hold.change import ABSENT, ADDED, DELETED, RENAMED, Change, State
+from jail.hold.review import Review
 from jail.hold.store import Manifest
 from jail.plan.held import OVERLAY, Held
 from jail.plan.protected import canonical
 from support.ledgers import write
-
-if TYPE_CHECKING:
-    from jail.hold.review import Review
 
 WORKSPACE = "/home/someone/work"
 
@@ -97,9 +95,7 @@ class Kept(NamedTuple):
     upper: Path
     manifest: Manifest
 
-    def review(self, *changes: Change) -> "Review":
-        from jail.hold import review
-
+    def review(self, *changes: Change) -> Review:
         return review.judged(str(self.folder), self.manifest, changes)
 
 

@@ -1,0 +1,82 @@
+"""What a person decided about held changes, carried out and written into the session's review ledger.
+
+Rule: whoever calls holds the session's lock. Every path that was meant is in the ledger, with what became of
+it: applied, discarded, or refused and why. What an earlier apply left half done is finished first.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jail.hold import apply as applier
+from jail.hold import discard as discarder
+from jail.hold import gitkeys, recorded, store
+from jail.hold.change import SETTINGS, Change
+from jail.hold.review import Review
+from jail.hold.store import Manifest
+from jail.hold.transaction import Applied
+from jail.ledger.review import Review as Ledger
+
+
+class Done(NamedTuple):
+    """`applied`, `discarded`: what was; `left`: what was meant and is not, with the reason; `problem`: what
+    could not be tidied up, "" for nothing.
+    """
+
+    applied: tuple[Change, ...]
+    discarded: tuple[Change, ...]
+    left: tuple[tuple[Change, str], ...]
+    problem: str
+
+
+def finished(session_folder: str, manifest: Manifest) -> Done | None:
+    """Finish an apply that was interrupted; None where there is none. Raises JailError."""
+    if not applier.unfinished(session_folder):
+        return None
+    ledger = Ledger.open(session_folder, manifest.session)
+    try:
+        found = applier.finish(session_folder, manifest, recorded.into(ledger, manifest))
+    finally:
+        ledger.close()
+    return None if found is None else Done(found.done, (), _conflicts(found.conflicts), found.problem)
+
+
+def carry_out(
+    review: Review,
+    apply: Sequence[Change] = (),
+    discard: Sequence[Change] = (),
+    left: Sequence[tuple[Change, str]] = (),
+) -> Done:
+    """Apply, discard and leave as it was decided. Raises JailError, with nothing applied."""
+    if not (apply or discard or left):
+        return Done((), (), (), "")
+    ledger = Ledger.open(review.folder, review.manifest.session)
+    try:
+        record = recorded.into(ledger, review.manifest)
+        for change, why in left:
+            record("refused", change._replace(reason=why))
+        applied, conflicts, problem = Applied((), ())
+        if apply:
+            applied, conflicts, problem = applier.apply(
+                review.folder, review.manifest, apply, record, lambda change: _settings(review, change)
+            )
+        discarded, stay, _ = discarder.discard(review.folder, review.manifest, discard, record)
+    finally:
+        ledger.close()
+    return Done(applied, discarded, (*left, *_conflicts((*conflicts, *stay))), problem)
+
+
+def _conflicts(changes: Sequence[Change]) -> tuple[tuple[Change, str], ...]:
+    return tuple((change, change.conflict) for change in changes)
+
+
+def _settings(review: Review, change: Change) -> bytes | None:
+    """Of a git config the host's own, with the keys that are taken over."""
+    if change.what != SETTINGS:
+        return None
+    host = review.sides[change.tree].old(change.path)
+    return gitkeys.merged(host or b"", review.keys[change.tree, change.path].offered)
+
+
+def manifest_of(session_folder: str) -> Manifest | None:
+    """What the session in a folder holds; None for nothing. Raises JailError."""
+    return store.read_manifest(session_folder)

@@ -1,0 +1,88 @@
+"""What was decided is done and written down: each path once, with what became of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jail.hold import apply, decisions, review
+from jail.hold.decisions import carry_out, finished, manifest_of
+from jail.hold.review import Review, chosen
+from jail.ledger.lines import parse
+from jail.ledger.reader import verify
+from support.changed import Kept, held_session
+from support.ledgers import state_in
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    host: dict[str, bytes | str | None] = {"a": b"old", "both": b"old"}
+    new: dict[str, bytes | str | None] = {"a": b"new", "both": b"new", "b": b"b", "CLAUDE.md": b"obey"}
+    made = held_session(state_in(tmp_path), tmp_path / "ws", host, new)
+    (made.workspace / "both").write_bytes(b"mine")
+    return made
+
+
+@pytest.fixture
+def found(session: Kept) -> Review:
+    return review.reviewed(str(session.folder))
+
+
+def entries(session: Kept) -> dict[str, tuple[str, dict[str, Any]]]:
+    lines = (session.folder / "review.jsonl").read_bytes().splitlines()
+    read = [parse(line)[0] for line in lines]
+    return {
+        Path(each.fields["path"]).name: (each.kind, dict(each.fields)) for each in read if each is not None
+    }
+
+
+def test_each_path_is_written_down_with_what_became_of_it(session: Kept, found: Review) -> None:
+    thrown = [each for each in found.changes if each.path == "b"]
+    whole = chosen(found, ("b",), str(session.workspace), all_but=True)
+    done = carry_out(found, apply=whole.taken, discard=thrown, left=whole.left)
+    assert ([each.path for each in done.applied], [each.path for each in done.discarded]) == (["a"], ["b"])
+    said = entries(session)
+    assert {name: kind for name, (kind, _) in said.items()} == {
+        "a": "applied",
+        "b": "discarded",
+        "both": "refused",
+        "CLAUDE.md": "refused",
+    }
+    applied = said["a"][1]
+    by_path = {each.path: each for each in found.changes}
+    assert (applied["digest_before"], applied["digest_after"]) == (
+        by_path["a"].old.digest,
+        by_path["a"].new.digest,
+    )
+    assert said["both"][1]["reason"] == by_path["both"].conflict
+    assert said["CLAUDE.md"][1]["tier"] == "refused"
+    assert verify(str(session.folder)).state == "intact"
+
+
+def test_nothing_decided_writes_nothing(session: Kept, found: Review) -> None:
+    assert carry_out(found) == decisions.Done((), (), (), "")
+    assert not (session.folder / "review.jsonl").exists()
+
+
+def test_a_host_that_changes_between_the_list_and_the_apply_is_a_conflict(
+    session: Kept, found: Review
+) -> None:
+    taken = chosen(found, ("a", "b"), str(session.workspace)).taken
+    (session.workspace / "a").write_bytes(b"meanwhile")
+    done = carry_out(found, apply=taken)
+    assert [each.path for each in done.applied] == ["b"]
+    ((conflict, why),) = done.left
+    assert (conflict.path, bool(why)) == ("a", True)
+    assert (session.workspace / "a").read_bytes() == b"meanwhile"
+    assert entries(session)["a"][0] == "refused"
+
+
+def test_an_apply_that_was_not_interrupted_needs_no_end(
+    session: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = manifest_of(str(session.folder))
+    assert manifest == session.manifest
+    assert finished(str(session.folder), session.manifest) is None
+    monkeypatch.setattr(apply, "unfinished", lambda _: "committed")
+    assert finished(str(session.folder), session.manifest) is None, "it was gone when we looked again"
