@@ -68,12 +68,14 @@ def test_json_is_one_option_with_one_text_for_all_that_list_or_judge() -> None:
         for each in command.params
         if isinstance(each, click.Option) and "--json" in each.opts
     }
-    wanted = "plan doctor sessions logs stop gc verify"
+    wanted = "plan doctor sessions logs stop gc verify changes apply discard"
     assert set(found) == {*wanted.split(), "policy show", "policy check", "policy list"}
     assert {each.help for each in found.values()} == {JSON}
 
 
-@pytest.mark.parametrize("name", "run shell exec plan doctor sessions logs stop gc verify".split())
+@pytest.mark.parametrize(
+    "name", "run shell exec plan doctor sessions logs stop changes apply discard gc verify".split()
+)
 def test_help_lists_the_exit_codes_and_what_a_wrong_command_line_gives(name: str) -> None:
     text = (LEAVES[name].help or "").partition("Exit code")[2]
     assert re.search(r"(?m)^ +2 |: 2,", text), text

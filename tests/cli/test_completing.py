@@ -59,6 +59,7 @@ def test_every_command_offers_its_options(name: str) -> None:
         ("FILE|PATH", [("file", "")]),
         ("FOLDER", [("dir", "")]),
         ("NAME|FILE", [("file", ""), *(("plain", name) for name in shipped_names())]),
+        ("[SESSION] [PATH]...", [("file", "")]),
         ("TIME", []),
         ("", []),
     ],

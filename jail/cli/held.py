@@ -1,0 +1,93 @@
+"""What the commands about held changes share: whose session, which paths, and how the outcome is told."""
+
+import os
+from itertools import islice
+from typing import Final
+
+import click
+
+from jail.cli.show import show
+from jail.errors import JailError
+from jail.hold import shown, store, waiting
+from jail.hold.change import LETTERS, Change
+from jail.hold.review import Review
+from jail.launch import reach
+from jail.ledger import place
+from jail.ledger.reviewed import resumed_by
+from jail.report import changes as listing
+
+WORDS = click.argument("words", nargs=-1, metavar="[SESSION] [PATH]...")
+"""A session, and paths of what it holds."""
+ALL_BUT = click.option("--all-but", is_flag=True, help="All but what lies at each PATH, instead of that.")
+
+
+def named(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The folder of the session that is meant, the newest where none is named, and the paths.
+
+    The first word is a session where it is `last`, `-`, or an id or the beginning of one; `./last` is a path.
+    """
+    state = reach.state_of(os.environ)
+    first = words[0] if words else place.LAST
+    known = first in (place.LAST, reach.NEWEST_RUNNING) or place.is_id(first)
+    if not known and first[:1].isdigit():
+        known = any(name.startswith(first) for name in place.listing(state))
+    if not known:
+        return reach.session_named(state, place.LAST), words
+    return reach.session_named(state, first), words[1:]
+
+
+def holds(folder: str) -> bool:
+    """Whether the session holds anything; where it does not, that is said, and which one does."""
+    if store.read_manifest(folder) is not None:
+        return True
+    taken = resumed_by(folder)
+    why = f"session {taken} went on from it" if taken else "what its command wrote is in place"
+    show(f"session {os.path.basename(folder)} holds nothing: {why}")
+    sessions = os.path.dirname(folder)
+    newest = place.listing(os.path.dirname(sessions))[:LOOKED_AT]
+    other = next((name for name in newest if _waits(os.path.join(sessions, name))), "")
+    if other and not taken:
+        show(f"the newest that holds changes: jail changes {other}")
+    return False
+
+
+def _waits(folder: str) -> bool:
+    try:
+        return waiting.waits(folder)
+    except JailError:
+        return True  # `jail changes` says what is wrong with it
+
+
+LOOKED_AT: Final = 30
+"""Sessions, from the newest on, that are asked whether they hold changes."""
+
+
+def show_rows(review: Review, changes: list[Change], *, every: bool = False) -> None:
+    """The list of changes for a person."""
+    for line in listing.as_lines([shown.row(review, change) for change in changes], every=every):
+        show(line.text, line.word, line.colour)
+
+
+def show_diff_line(line: str) -> None:
+    """A line of a diff."""
+    show(line, line[:1], _COLOURS.get(line[:1], ""))
+
+
+_COLOURS: Final = {"+": "green", "-": "red", "!": "red"}
+"""Of the lines of a diff, by how they begin."""
+
+
+CONFLICT_LINES: Final = 40
+"""Lines shown of one conflict when something was applied; there may be thousands of both."""
+
+
+def show_left(review: Review, left: tuple[tuple[Change, str], ...]) -> None:
+    """What was meant and is not done, with both sides of a conflict."""
+    for change, why in left:
+        show(f"left: {LETTERS[change.what]} {shown.path_of(review, change.tree, change.path)}: {why}")
+        if change.conflict:
+            lines = list(islice(shown.diff(review, change), 1, CONFLICT_LINES + 2))
+            for line in lines[:CONFLICT_LINES]:
+                show(f"    {line}")
+            if len(lines) > CONFLICT_LINES:
+                show("    … and more: jail changes --diff shows all")

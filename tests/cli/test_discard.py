@@ -1,0 +1,83 @@
+"""`jail discard`: what is held is forgotten, and the real files are as they were."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from jail.cli.changes import command as changes
+from jail.cli.discard import command
+from support.changed import Kept, held_session
+from support.ledgers import state_in, write
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    host: dict[str, bytes | str | None] = {"a": b"old", "gone": b"x"}
+    new: dict[str, bytes | str | None] = {"a": b"new", "CLAUDE.md": b"", "d/b": b"", "d/c": b""}
+    made = held_session(state_in(tmp_path), tmp_path / "ws", host, new, gone=["gone"])
+    monkeypatch.chdir(made.workspace)
+    return made
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(command, words, catch_exceptions=False)
+
+
+def held() -> list[str]:
+    lines = CliRunner().invoke(changes, ["--json"], catch_exceptions=False).output.splitlines()
+    return sorted(Path(json.loads(line)["path"]).name for line in lines)
+
+
+def host(session: Kept) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in session.workspace.iterdir()}
+
+
+def test_all_that_is_held_is_forgotten_however_grave(session: Kept) -> None:
+    assert held() == ["CLAUDE.md", "a", "b", "c", "d", "gone"]
+    assert call().output == "6 discarded\n"
+    assert held() == []
+    assert host(session) == {"a": b"old", "gone": b"x"}
+    assert call().output == "nothing to discard\n"
+    assert (session.folder / "review.jsonl").read_bytes().count(b'"discarded"') == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (["a"], ["CLAUDE.md", "b", "c", "d", "gone"]),
+        (["d"], ["CLAUDE.md", "a", "gone"]),
+        (["d/b"], ["CLAUDE.md", "a", "c", "d", "gone"]),
+        (["gone", "CLAUDE.md"], ["a", "b", "c", "d"]),
+        (["--all-but", "a"], ["a"]),
+        (["--all-but", "d/b"], ["b", "d"]),
+    ],
+)
+def test_paths_choose_what_is_forgotten(session: Kept, words: list[str], left: list[str]) -> None:
+    assert call(*words).exit_code == 0
+    assert held() == left
+    assert host(session) == {"a": b"old", "gone": b"x"}
+
+
+def test_a_dry_run_forgets_nothing(session: Kept) -> None:
+    done = call("--dry-run", "a")
+    assert done.output.splitlines()[-1] == "1 would be discarded"
+    assert held() == ["CLAUDE.md", "a", "b", "c", "d", "gone"]
+    assert not (session.folder / "review.jsonl").exists()
+
+
+def test_json_lists_what_is_forgotten(session: Kept) -> None:
+    found = json.loads(call("--json", "a").output)
+    assert [each["path"] for each in found["discarded"]] == [f"{session.workspace}/a"]
+
+
+def test_a_session_that_holds_nothing_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    write(state_in(tmp_path))
+    assert call().exit_code == 0
+    assert json.loads(call("--json").output) == {"discarded": []}
+    with pytest.raises(click.UsageError):
+        command.main(["--all-but"], standalone_mode=False)

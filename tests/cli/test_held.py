@@ -1,0 +1,102 @@
+"""Which session and which paths the words of a command line mean."""
+
+from pathlib import Path
+
+import pytest
+
+from jail.cli.held import CONFLICT_LINES, holds, named, show_left
+from jail.errors import JailError
+from jail.hold import review
+from jail.ledger.review import Review
+from support.changed import held_session
+from support.ledgers import state_in, write
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return [write(state_in(tmp_path))[0].name for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "which", "paths"),
+    [
+        ([], 1, ()),
+        (["last"], 1, ()),
+        (["FIRST"], 0, ()),
+        (["FIRST", "a"], 0, ("a",)),
+        (["BEGINNING", "a", "b"], 0, ("a", "b")),
+        (["last", "last"], 1, ("last",)),
+        (["a", "b"], 1, ("a", "b")),
+        (["./last"], 1, ("./last",)),
+        (["./FIRST"], 1, ("./FIRST",)),
+        (["2x"], 1, ("2x",)),
+        (["src/main.py"], 1, ("src/main.py",)),
+    ],
+)
+def test_the_first_word_is_a_session_where_it_can_be_one(
+    sessions: list[str], words: list[str], which: int, paths: tuple[str, ...]
+) -> None:
+    first = sessions[0]
+    beginning = next(first[:n] for n in range(1, 30) if not sessions[1].startswith(first[:n]))
+    said = {"FIRST": first, "BEGINNING": beginning}
+    folder, found = named(tuple(said.get(word, word) for word in words))
+    assert Path(folder).name == sessions[which]
+    assert found == paths
+
+
+@pytest.mark.parametrize("word", ["20200101-000000-00000000", "-", "2"])
+def test_a_session_that_is_not_there_or_not_one_is_an_error(sessions: list[str], word: str) -> None:
+    with pytest.raises(JailError):
+        named((word,))
+
+
+def test_before_the_first_session_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with pytest.raises(JailError, match="no session"):
+        named(())
+
+
+def test_a_session_that_holds_nothing_is_said_with_the_one_that_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    state = state_in(tmp_path)
+    holding = held_session(state, tmp_path / "ws", {}, {"a": b""})
+    newest = write(state)[0]
+    assert holds(str(holding.folder))
+    assert not holds(str(newest))
+    assert capsys.readouterr().out.splitlines() == [
+        f"session {newest.name} holds nothing: what its command wrote is in place",
+        f"the newest that holds changes: jail changes {holding.folder.name}",
+    ]
+
+
+def test_a_session_that_another_went_on_from_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder, _ = write(state_in(tmp_path))
+    ledger = Review.open(str(folder), folder.name)
+    ledger.append("resumed", by="20261130-141502-k3f9x2ab")
+    ledger.close()
+    assert not holds(str(folder))
+    assert (
+        capsys.readouterr().out
+        == f"session {folder.name} holds nothing: session 20261130-141502-k3f9x2ab went on from it\n"
+    )
+
+
+def test_of_a_long_conflict_the_beginning_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = held_session(state_in(tmp_path), tmp_path / "ws", {"a": b"old"}, {"a": b"x\n" * 500})
+    (made.workspace / "a").write_bytes(b"mine\n")
+    found = review.reviewed(str(made.folder))
+    show_left(found, tuple((each, each.conflict) for each in found.changes))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"left: M a: {found.changes[0].conflict}"
+    assert "    -mine" in lines
+    assert lines[-1] == "    … and more: jail changes --diff shows all"
+    assert len(lines) == CONFLICT_LINES + 2
