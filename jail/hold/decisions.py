@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jail.hold import apply as applier
 from jail.hold import discard as discarder
 from jail.hold import gitkeys, recorded, store
-from jail.hold.change import SETTINGS, Change
+from jail.hold.change import NEVER, REFUSED, SETTINGS, Change
 from jail.hold.review import Review
 from jail.hold.store import Manifest
 from jail.hold.transaction import Applied
@@ -53,7 +53,8 @@ def carry_out(
     try:
         record = recorded.into(ledger, review.manifest)
         for change, why in left:
-            record("refused", change._replace(reason=why))
+            known = change.conflict or change.tier in (NEVER, REFUSED)
+            record("refused", change if known else change._replace(reason=why))
         applied, conflicts, problem = Applied((), ())
         if apply:
             applied, conflicts, problem = applier.apply(

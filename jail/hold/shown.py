@@ -100,7 +100,7 @@ def _detail(review: Review, change: Change) -> str:
 
 def _mode(change: Change) -> str:
     old, new = change.old, change.new
-    if new.kind not in ("file", "folder"):
+    if new.kind not in ("file", "folder") or change.what == SETTINGS:
         return ""
     dropped = ", of which setuid and setgid are dropped" if new.mode & _SET_ID else ""
     if old.kind != new.kind:

@@ -56,7 +56,8 @@ def test_each_path_is_written_down_with_what_became_of_it(session: Kept, found: 
         by_path["a"].new.digest,
     )
     assert said["both"][1]["reason"] == by_path["both"].conflict
-    assert said["CLAUDE.md"][1]["tier"] == "refused"
+    refused = said["CLAUDE.md"][1]
+    assert (refused["tier"], refused["reason"]) == ("refused", by_path["CLAUDE.md"].reason)
     assert verify(str(session.folder)).state == "intact"
 
 

@@ -200,8 +200,9 @@ def test_a_change_as_a_diff(session: Kept, found: Change, lines: list[str]) -> N
 
 
 def test_settings_of_git_are_lines_of_keys(session: Kept) -> None:
-    found = change(".git/config", SETTINGS)
+    found = change(".git/config", SETTINGS, old=file(b"", 0o600))
     review = session.review(found)
+    assert shown.row(review, review.changes[0]).mode == "", "the mode of a config is the host's"
     lines = list(shown.diff(review, review.changes[0]))
     assert lines[0] == "S .git/config"
     assert all(line[0] in "+-! " for line in lines[1:])
