@@ -13,7 +13,7 @@ import select
 from jail.errors import say
 from jail.hold import base
 from jail.kernel import files, libc, privileges
-from jail.launch.signals import ENDING
+from jail.launch.cutshort import until_signal
 from jail.light import Final, Iterable, NoReturn, signal, suppress
 from jail.plan.held import OVERLAY, Held
 
@@ -62,18 +62,11 @@ class Bases:
         """Until it is done; why it could not list all, "" where it did. A signal that would end jail ends the
         waiting instead: then nobody knows what the trees were.
         """
-        before = {number: signal.getsignal(number) or signal.SIG_DFL for number in ENDING}
-        try:
-            for number, handler in before.items():
-                if handler is not signal.SIG_IGN:
-                    signal.signal(number, _enough)
-            return self._wait()
-        except _EnoughError:
-            self.end()
-            return "a signal came while the end of the run waited for it"
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        found: list[str] = []
+        if until_signal(lambda: found.append(self._wait())):
+            return found[0]
+        self.end()
+        return "a signal came while the end of the run waited for it"
 
     def _wait(self) -> str:
         poller = select.poll()
@@ -101,14 +94,6 @@ class Bases:
         if self._told >= 0:
             os.close(self._told)
         self._told = -1
-
-
-class _EnoughError(Exception):
-    """A signal while the end of the run waits."""
-
-
-def _enough(number: int, frame: object) -> None:  # noqa: ARG001 - as signal(7) has handlers
-    raise _EnoughError
 
 
 def _list(folder: str, trees: list[tuple[str, int]], started_ns: int, tell: int, parent: int) -> NoReturn:
