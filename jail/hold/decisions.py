@@ -4,17 +4,19 @@ Rule: whoever calls holds the session's lock. Every path that was meant is in th
 it: applied, discarded, or refused and why. What an earlier apply left half done is finished first.
 """
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from jail.hold import apply as applier
+from jail.hold import base, drop, gitkeys, recorded, store
 from jail.hold import discard as discarder
-from jail.hold import gitkeys, recorded, store
 from jail.hold.change import NEVER, REFUSED, SETTINGS, Change
 from jail.hold.review import Review
 from jail.hold.store import Manifest
-from jail.hold.transaction import Applied
+from jail.hold.transaction import DONE, Applied
 from jail.ledger.review import Review as Ledger
+from jail.plan.held import FILE
 
 
 class Done(NamedTuple):
@@ -45,13 +47,20 @@ def carry_out(
     apply: Sequence[Change] = (),
     discard: Sequence[Change] = (),
     left: Sequence[tuple[Change, str]] = (),
+    kind: str = DONE,
 ) -> Done:
-    """Apply, discard and leave as it was decided. Raises JailError, with nothing applied."""
+    """Apply, discard and leave as it was decided; what is applied has entries of `kind`. Raises JailError,
+    with nothing applied.
+    """
     if not (apply or discard or left):
         return Done((), (), (), "")
     ledger = Ledger.open(review.folder, review.manifest.session)
     try:
-        record = recorded.into(ledger, review.manifest)
+        into = recorded.into(ledger, review.manifest)
+
+        def record(became: str, change: Change) -> None:
+            into(kind if became == DONE else became, change)
+
         for change, why in left:
             known = change.conflict or change.tier in (NEVER, REFUSED)
             record("refused", change if known else change._replace(reason=why))
@@ -75,7 +84,19 @@ def _settings(review: Review, change: Change) -> bytes | None:
     if change.what != SETTINGS:
         return None
     host = review.sides[change.tree].old(change.path)
-    return gitkeys.merged(host or b"", review.keys[change.tree, change.path].offered)
+    merged = gitkeys.merged(host or b"", review.keys[change.tree, change.path].offered)
+    if review.things[change.tree].kind == FILE:
+        # With this base what was taken over is no difference any more; it counts once the host has it.
+        _lay(base.file_of(store.folder_of(review.folder), change.tree) + drop.NEXT, merged)
+    return merged
+
+
+def _lay(path: str, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def manifest_of(session_folder: str) -> Manifest | None:

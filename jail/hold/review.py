@@ -191,7 +191,7 @@ def _is_in(review: Review, change: Change, places: set[str]) -> bool:
 
 def _why_not(change: Change, *, named: bool) -> str:
     if change.tier == NEVER:
-        return change.reason
+        return change.reason or NEVER
     if change.conflict:
         return change.conflict
     if change.tier == REFUSED and not named:

@@ -40,9 +40,7 @@ def _has_some(held: str, thing: Held) -> bool:
     try:
         if thing.kind == FILE:
             name = thing.path.rpartition("/")[2]
-            return _content(f"{held}/{store.FILES}/{thing.name}/{name}") != _content(
-                f"{held}/{store.BASE}/{thing.name}"
-            )
+            return _differ(f"{held}/{store.FILES}/{thing.name}/{name}", f"{held}/{store.BASE}/{thing.name}")
         if thing.kind == OVERLAY:
             upper = f"{held}/{thing.name}/{store.UPPER}"
             with os.scandir(upper) as found:
@@ -56,16 +54,17 @@ def _mode(path: str) -> int:
     return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & store.KEPT_BITS
 
 
-def _content(path: str) -> bytes | None:
+def _differ(one: str, other: str) -> bool:
+    fds: list[int] = []
     try:
-        fd = os.open(path, files.FILE)
-    except FileNotFoundError:
-        return None
-    try:
-        return os.read(fd, _FILE_BYTES)
+        fds.extend(os.open(path, files.FILE) for path in (one, other))
+        while True:
+            first, second = (os.read(fd, _CHUNK) for fd in fds)
+            if first != second or not first:
+                return first != second
     finally:
-        os.close(fd)
+        for fd in fds:
+            os.close(fd)
 
 
-_FILE_BYTES: Final = 4 << 20
-"""Of a held file: a git config is far smaller (jail.hold.gitconfig.CONFIG_BYTES)."""
+_CHUNK: Final = 1 << 20

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SHOWN: Final = 5
 """Paths named in one line; the ledger has them all."""
 
+_UNFIT: Final = frozenset([outcome.FAILED, outcome.REFUSED, outcome.NOT_EXECUTED])
+"""How a run ended whose changes are delivered to nobody unasked."""
+
 
 def run(prepared: "Prepared", session: Session, group: str) -> Outcome:
     """Run it and return how it ended; `group`: its control group. Raises JailError, OSError."""
@@ -51,8 +54,9 @@ def _supervised(
         failure, found = error, outcome.of_error(error)
     record = supervisor.record
     if record is not None:
+        words = () if failure is not None or found.reason in _UNFIT else prepared.policy.deliver
         try:
-            found = _recorded(record, found, lambda: _settle(record, session, holding))
+            found = _recorded(record, found, lambda: _settle(record, session, holding, words))
         except (OSError, JailError) as error:
             failure = failure or error
     if failure is not None:
@@ -61,12 +65,12 @@ def _supervised(
     return found
 
 
-def _settle(record: "Record", session: Session, holding: held.Holding) -> None:
+def _settle(record: "Record", session: Session, holding: held.Holding, words: tuple[str, ...]) -> None:
     """What is held, now that all inside is dead."""
-    if holding.changed() and holding.bases is not None:
-        if problem := holding.bases.wait():
-            record.note(f"what was there when the run began is not known: {problem}")
-        record.tell(f"held: changes wait; jail changes {session.id}")
+    if holding.changed():
+        from jail.launch import deliver  # most runs hold no change
+
+        deliver.settle(deliver.Site(session.folder, session.id, words, holding.bases), record)
 
 
 def _recorded(record: "Record", found: Outcome, settle: Callable[[], None]) -> Outcome:
