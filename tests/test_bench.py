@@ -13,7 +13,7 @@ import pytest
 def speed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     """The modules of scripts/speed by name; they import one another as programs in one folder do."""
     monkeypatch.syspath_prepend(str(checkout / "scripts" / "speed"))
-    names = ("candidates", "loads", "parallel", "rounds", "table")
+    names = ("candidates", "held", "loads", "parallel", "rounds", "table")
     for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
     return {name: __import__(name) for name in names}
@@ -95,6 +95,35 @@ def test_the_machine_itself_is_a_candidate_without_a_prefix(
     found = {"outside": [], "broken": ["/bin/false"]}
     assert candidates.that_run(found, account, str(tmp_path)) == {"outside": []}
     assert candidates.candidates("/absent/bin", str(tmp_path))["outside"] == []
+
+
+JAIL_OF_NO_WALLS = """#!/bin/sh
+case $1 in
+    run) echo "$1 $2 $3" >> ../asked; shift 3; exec "$@" ;;
+    *) echo "$*" >> ../asked ;;
+esac
+"""
+
+
+def test_held_changes_are_as_many_as_are_said_and_the_same_in_and_out_of_a_jail(
+    speed: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    held, account = speed["held"], speed["candidates"].Account(-1, -1, str(tmp_path), "bench")
+    fake = tmp_path / "jail"
+    fake.write_text(JAIL_OF_NO_WALLS)
+    fake.chmod(0o755)
+    few, many = (
+        held.Ground(account, str(fake), sys.executable, tmp_path / str(count), count) for count in (40, 120)
+    )
+    found = list(held.measured(few, many, 2))
+    assert {row.measure.partition(",")[0] for row in found} == {*held.ASKED}
+    assert [row.rounds for row in found] == [2] * 12
+    words = ["run --hold --", *(" ".join(each) for each in held.ASKED.values())]
+    assert (few.place / "asked").read_text().splitlines() == words * 2
+    changed = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=few.folder, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    assert sorted(line[:2] for line in changed if line) == [" D"] * 2 + [" M"] * 38 + ["??"] * 2
 
 
 def test_a_wrong_command_line_is_refused(checkout: Path) -> None:
