@@ -285,7 +285,9 @@ def _repository(workspace: str, layout: "GitLayout | None") -> Repository | None
     marker = f"{workspace}/.git"
     folder = os.path.isdir(marker) and not os.path.islink(marker)
     here = folder or os.path.lexists(f"{workspace}/HEAD")
-    return Repository(layout.gitdir, layout.commondir, layout.untrusted, here)
+    objects = f"{layout.commondir}/objects"
+    there = bool(layout.commondir) and os.path.isdir(objects) and not os.path.islink(objects)
+    return Repository(layout.gitdir, layout.commondir, layout.untrusted, here, objects if there else "")
 
 
 QUOTAS: Final = ("max_inotify_instances", "max_inotify_watches")

@@ -47,12 +47,14 @@ class Guarded(NamedTuple):
 class Repository(NamedTuple):
     """The git repository of the workspace: where its folders are, and what was refused of it ("" when
     nothing). `here`: its git dir lies in the workspace itself, so what is refused can still be written.
+    `objects`: its folder of objects, "" where that is none or leads elsewhere.
     """
 
     gitdir: str
     commondir: str
     refused: str
     here: bool = False
+    objects: str = ""
 
 
 class Toolchain(NamedTuple):

@@ -30,11 +30,24 @@ def give(trees: Trees, facts: Facts) -> list[Loss]:
         else:
             name = name_for("f", each.path, trees.held.values(), facts)
             _hold(trees, each, Held(name, FILE, each.path, each.why), "held-file")
+    _part_objects(trees, facts)
     trees.notes += _notes(trees, facts)
     if not lost:
         return []
     by_mounts = all(any(beneath(inner, path) for inner, _ in facts.submounts) for path in lost)
     return [Loss("hold", "; ".join(lost.values()), _UNMOUNT if by_mounts else _REMEDY)]
+
+
+def _part_objects(trees: Trees, facts: Facts) -> None:
+    """Make a mount of git's objects in an overlay. `git clone` of a path links them, and gives up where a
+    link has another inode number than the file had (clone.c, copy_or_link_directory), which it has in an
+    overlay without privileges: copying up forgets the number. From a mount of its own a link is EXDEV, and
+    git copies.
+    """
+    objects = facts.repository.objects if facts.repository else ""
+    tree = deepest(objects, trees.held)
+    if tree and trees.held[tree].kind == OVERLAY and trees.keeps(objects):
+        trees.inner[objects] = Step("pin", objects, tree, (), "so that `git clone` copies out of it")
 
 
 def named(facts: Facts) -> frozenset[str]:
@@ -103,7 +116,7 @@ def _notes(trees: Trees, facts: Facts) -> Iterator[str]:
     if OVERLAY in kinds:
         yield (
             "held by an overlay: to rename a folder that was there before is EXDEV; mv copies it instead, "
-            "`git mv` does not"
+            "`git mv` does not; `git clone` of another repository in it needs --no-hardlinks"
         )
     for path in facts.strange:
         if path in trees.held and trees.held[path].kind == OVERLAY:

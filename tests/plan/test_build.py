@@ -145,6 +145,18 @@ def test_a_git_folder_elsewhere_is_given_when_it_points_back_and_not_when_it_doe
     assert "git: it does not point back" in refused.notes
 
 
+def test_gits_objects_are_a_mount_of_their_own_in_an_overlay_only_so_that_a_clone_copies_them() -> None:
+    objects = f"{WORKSPACE}/.git/objects"
+    repository = FACTS.repository._replace(objects=objects) if FACTS.repository else None
+    held = {"repository": repository, "hold": (folder(WORKSPACE),)}
+    assert verbs(plan(**held), objects) == ["pin"]
+    assert position(plan(**held), WORKSPACE, "overlay") < position(plan(**held), objects, "pin")
+    assert not verbs(plan(repository=repository), objects)
+    copied = plan(**held, no_overlay=((WORKSPACE, "refused"),), sizes=((WORKSPACE, 1, 1),))
+    assert verbs(copied, WORKSPACE)[-1] == "copy"
+    assert not verbs(copied, objects)
+
+
 REFUSED: dict[str, dict[str, object]] = {
     "the workspace holds the home folder": {"workspace": folder("/home")},
     "the workspace is the home folder": {"workspace": folder(HOME)},
