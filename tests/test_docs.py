@@ -11,9 +11,11 @@ from jail import errors
 from jail.cli.group import group
 from jail.cli.options import JSON, OPTIONS
 from jail.cli.table import COMMANDS
+from jail.hold.change import REFUSED, WARNED
 from jail.launch import answers, kept, limits, outcome, survey
-from jail.plan import bounds, caches
-from jail.plan.protected import PROTECTED
+from jail.plan import autoexec, bounds, caches
+from jail.plan.autoexec import AUTO_EXEC
+from jail.plan.protected import PROTECTED, canonical
 from jail.policy.amounts import limit_text, size_text
 from jail.policy.draft import KEYS
 from jail.policy.value import DELIVERIES, LOSSES, TERMINAL, TOOLCHAINS, Policy
@@ -298,7 +300,36 @@ def table_of_deliveries() -> str:
     return f"| word | what is delivered |\n| --- | --- |\n{rows}"
 
 
+def table_of_tiers() -> str:
+    """What is refused until it is named, then what is warned of: a row for each reason in the two tables."""
+    rows = [(row.tier, row.reason, row.pattern) for row in AUTO_EXEC if not row.pattern.startswith(".git/")]
+    rows += [
+        (REFUSED, row.reason, row.name if row.place == "workspace" else f".git/{row.name}")
+        for row in PROTECTED
+        if row.place != "workspace" or not _is_in_the_other_table(row.name)
+    ]
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for tier, reason, name in rows:
+        found.setdefault((tier, reason), {})[f"`{name}`"] = None
+    lines = [
+        f"| {tier} | {reason} | {' '.join(names)} |\n"
+        for wanted in (REFUSED, WARNED)
+        for (tier, reason), names in found.items()
+        if tier == wanted
+    ]
+    return "".join(("| tier | because | names |\n| --- | --- | --- |\n", *lines))
+
+
+def _is_in_the_other_table(path: str) -> bool:
+    *folders, name = map(canonical, path.split("/"))
+    above = autoexec.TOP
+    for folder in folders:
+        above = autoexec.enter(above, folder)
+    return (autoexec.row_of(above, name) or autoexec.enter(above, name).row) is not None
+
+
 TABLES = {
+    "tiers": ("docs/hold.md", table_of_tiers),
     "levels": ("README.md", table_of_levels),
     "commands": ("README.md", table_of_commands),
     "losses": ("docs/limits.md", table_of_losses),
