@@ -90,6 +90,17 @@ class Tree(Near):
             return split(path)
         return "", self._file or "."
 
+    def look(self, path: str) -> str:
+        """The kind of what the host has there; "" for nothing. Raises OSError."""
+        folder, name = self.place(path)
+        try:
+            found = os.stat(name, dir_fd=self.folder(folder), follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in IN_THE_WAY:
+                raise
+            return ""
+        return files.kind(found.st_mode)
+
     def close(self) -> None:
         """Close all of it."""
         if self.slots >= 0:

@@ -94,7 +94,7 @@ def _from_copy(held: str, kept: Kept, tree: Tree, changes: list[Change]) -> set[
         change.path
         for change in reversed(changes)
         for path in reversed(paths(change))
-        if not _cleared(kept, path)
+        if not _cleared(kept, tree, path)
     }
     names = sorted(path for change in changes if change.path not in resisting for path in paths(change))
     for path in names:
@@ -104,7 +104,7 @@ def _from_copy(held: str, kept: Kept, tree: Tree, changes: list[Change]) -> set[
     return resisting
 
 
-def _cleared(kept: Kept, path: str) -> bool:
+def _cleared(kept: Kept, tree: Tree, path: str) -> bool:
     """Remove what the copy has there; False for a folder with something in it."""
     found = kept.look(path)
     if found is None or not path:
@@ -113,6 +113,8 @@ def _cleared(kept: Kept, path: str) -> bool:
     if files.kind(found.st_mode) != "folder":
         os.unlink(name, dir_fd=kept.folder(folder))
         return True
+    if tree.look(path) == "folder":
+        return True  # it gets the host's bits back
     return _removed_folder(kept.folder(folder), name)
 
 

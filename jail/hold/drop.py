@@ -7,7 +7,7 @@ nothing.
 
 import os
 
-from jail.hold import base, store
+from jail.hold import base, closed, store
 from jail.hold.beneath import Tree
 from jail.hold.change import DELETED, RENAMED, SETTINGS, Change
 from jail.hold.kept import Kept
@@ -66,11 +66,15 @@ def folders_of(changes: Iterable[Change]) -> set[str]:
 
 def pin(held_folder: str, tree: Tree, kept: Kept, names: Iterable[str]) -> None:
     """Say in the base of a tree that these paths are what the host has now. Raises OSError."""
-    entries: dict[str, base.Entry] = {}
-    for path in names:
-        entries[path] = _entry(tree, kept, path)
-    if entries:
-        base.pin(held_folder, tree.thing.name, entries)
+    listed = list(names)
+    try:
+        entries = [_entry(tree, kept, path) for path in listed]
+    except PermissionError:
+        # A folder that the command had closed, and that is closed on the host now.
+        found = closed.answer(lambda: [tuple(_entry(tree, kept, path)) for path in listed])
+        entries = [base.Entry._make(each) for each in found]
+    if listed:
+        base.pin(held_folder, tree.thing.name, dict(zip(listed, entries, strict=True)))
 
 
 def _entry(tree: Tree, kept: Kept, path: str) -> base.Entry:

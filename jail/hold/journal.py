@@ -143,32 +143,35 @@ def refused(conflicts: dict[int, str]) -> Iterator[object]:
 
 
 def state(session_folder: str) -> str:
-    """Which state an apply was left in; "" where none was."""
-    try:
-        fd = os.open(f"{store.folder_of(session_folder)}/{NAME}", files.FILE)
-    except (FileNotFoundError, NotADirectoryError):
+    """Which state an apply was left in; "" where none was. Raises JailError."""
+    fd, path = _open(session_folder)
+    if fd < 0:
         return ""
-    with os.fdopen(fd, "rb") as file:
-        return _state_in(file.read(_WIDTH))
+    try:
+        with os.fdopen(fd, "rb") as file:
+            return _state_in(file.read(_WIDTH))
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def read(session_folder: str) -> Written | None:
     """What an apply left behind; None where none did. A journal that never got further than `staging` may end
     anywhere. Raises JailError for one that cannot be read.
     """
-    path = f"{store.folder_of(session_folder)}/{NAME}"
-    try:
-        fd = os.open(path, files.FILE)
-    except (FileNotFoundError, NotADirectoryError):
+    fd, path = _open(session_folder)
+    if fd < 0:
         return None
     found = Written("", {}, [], [], {})
     counted: object = None
-    with os.fdopen(fd, "rb") as file:
-        found = found._replace(state=_state_in(file.read(_WIDTH)))
-        for line in file:
-            # A line that was being written when its writer died says nothing; what must be there is counted.
-            with suppress(ValueError, TypeError, IndexError):
-                counted = _take_in(found, line) or counted
+    try:
+        with os.fdopen(fd, "rb") as file:
+            found = found._replace(state=_state_in(file.read(_WIDTH)))
+            for line in file:
+                # Half a line, whose writer died, says nothing; what must be there is counted.
+                with suppress(ValueError, TypeError, IndexError):
+                    counted = _take_in(found, line) or counted
+    except OSError as error:
+        raise _unreadable(path, error) from error
     if found.state != STAGING and counted != [len(found.changes), len(found.intents)]:
         raise JailError(
             "the journal of an apply that was interrupted is damaged",
@@ -176,6 +179,25 @@ def read(session_folder: str) -> Written | None:
             hint="a folder .jail-apply-… in the workspace has what was replaced; look at both, remove both",
         )
     return found
+
+
+def _open(session_folder: str) -> tuple[int, str]:
+    """An fd of the journal and its path; -1 where there is none."""
+    path = f"{store.folder_of(session_folder)}/{NAME}"
+    try:
+        return os.open(path, files.FILE), path
+    except (FileNotFoundError, NotADirectoryError):
+        return -1, path
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: OSError) -> JailError:
+    return JailError(
+        f"the journal of an apply cannot be read: {error.strerror}",
+        where=path,
+        hint="look at this file system, then try again; what is held is still there",
+    )
 
 
 def _state(word: str) -> bytes:

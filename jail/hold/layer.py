@@ -21,6 +21,7 @@ from jail.hold.kept import OPAQUE, Kept
 from jail.light import Final, Iterable, suppress
 
 _HIDES: Final = b"y"
+_NOT_SEEN: Final = IN_THE_WAY | {errno.EACCES}
 
 
 class Layer:
@@ -72,8 +73,8 @@ class Layer:
         try:
             host = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._tree.folder(path))
         except OSError as error:
-            if error.errno in IN_THE_WAY:
-                return  # nothing of the host's to show
+            if error.errno in _NOT_SEEN:
+                return  # nothing of the host's to show, or a folder that it closed
             raise
         upper = os.dup(self._kept.folder(path))
         try:
@@ -131,21 +132,23 @@ class Layer:
             mode = self._host_mode(path)
             if found is None or not stat.S_ISDIR(found.st_mode) or mode < 0:
                 continue
-            if path in settled and stat.S_IMODE(found.st_mode) != mode:
-                os.chmod(f"/proc/self/fd/{self._kept.folder(path)}", mode)
-            elif stat.S_IMODE(found.st_mode) != mode:
+            alike = stat.S_IMODE(found.st_mode) == mode
+            if not alike and path not in settled:
                 continue
             if path and not _hides(self._kept.folder(path)):
                 folder, name = split(path)
                 with suppress_full():
                     os.rmdir(name, dir_fd=self._kept.folder(folder))
+                    continue
+            if not alike:
+                os.chmod(f"/proc/self/fd/{self._kept.folder(path)}", mode)
 
     def _host_mode(self, path: str) -> int:
         """The mode of the host's folder; -1 where it has none."""
         try:
             return stat.S_IMODE(os.fstat(self._tree.folder(path)).st_mode)
         except OSError as error:
-            if error.errno in IN_THE_WAY:
+            if error.errno in _NOT_SEEN:
                 return -1
             raise
 

@@ -18,8 +18,19 @@ from jail.light import Final, NamedTuple
 
 CHANGED_INSIDE: Final = "it was changed in the session since it was listed"
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_DISK: Final = frozenset([errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE])
-"""What reading says when nothing is wrong with the one path."""
+_ANOTHER: Final = frozenset(
+    [
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.ELOOP,
+        errno.ESTALE,
+        errno.EXDEV,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EINVAL,
+    ]
+)
+"""What opening and readlink(2) say when something else is there; any other errno is the disk's."""
 
 
 class ConflictError(Exception):
@@ -114,4 +125,4 @@ def _own(what: int | str, slots: int | None, owner: tuple[int, int]) -> None:
 
 
 def _changed(error: OSError) -> Exception:
-    return error if error.errno in _DISK else ConflictError(f"{CHANGED_INSIDE} ({error.strerror})")
+    return ConflictError(f"{CHANGED_INSIDE} ({error.strerror})") if error.errno in _ANOTHER else error

@@ -94,6 +94,8 @@ def remove(tree: Tree, intents: list[Intent]) -> str:
     nothing. Raises OSError.
     """
     if tree.slots < 0:
+        if tree.staging:
+            trees.remove_tree(tree.root, tree.staging)
         return ""
     for intent in intents:
         if intent.tree == tree.thing.name and intent.out is not None and intent.out.kind == "folder":
