@@ -9,9 +9,9 @@ import os
 import stat
 
 from jail.errors import JailError
-from jail.hold import base, store
+from jail.hold import base, drop, store
 from jail.hold.beneath import IN_THE_WAY, Tree, split
-from jail.hold.change import NEVER, Change
+from jail.hold.change import DELETED, NEVER, Change
 from jail.hold.drop import folders_of, paths, pin
 from jail.hold.kept import Kept
 from jail.hold.layer import Layer
@@ -23,6 +23,7 @@ from jail.plan.held import COPY, FILE, Held
 
 DISCARDED: Final = "discarded"
 NOT_EMPTY: Final = "something is in it that was not discarded"
+HIDDEN: Final = "something else is in place of its folder: that has to be discarded first"
 
 
 def discard(session_folder: str, manifest: Manifest, chosen: Sequence[Change], record: Record) -> Applied:
@@ -46,10 +47,12 @@ def discard(session_folder: str, manifest: Manifest, chosen: Sequence[Change], r
             ) from error
         for change in changes:
             if change.path in resisting:
-                left.append(change._replace(conflict=NOT_EMPTY))
+                left.append(change._replace(conflict=HIDDEN if change.what == DELETED else NOT_EMPTY))
             else:
                 record(DISCARDED, change)
                 done.append(change)
+    with suppress(OSError):
+        drop.empty(session_folder, manifest)
     return Applied(tuple(done), tuple(left))
 
 
@@ -84,6 +87,7 @@ def _from_layer(held: str, kept: Kept, tree: Tree, changes: list[Change]) -> set
     folders = {change.path for change in changes if change.new.kind == "folder"}
     resisting = {path for path in sorted(folders, reverse=True) if not layer.removed(path)}
     layer.prune(folders)
+    resisting |= {change.path for change in changes if change.what == DELETED and kept.is_hidden(change.path)}
     pin(held, tree, kept, [path for change in changes for path in paths(change) if path not in resisting])
     return resisting
 
@@ -100,7 +104,8 @@ def _from_copy(held: str, kept: Kept, tree: Tree, changes: list[Change]) -> set[
     for path in names:
         _copied_back(tree, kept, path)
     kept.forget()
-    pin(held, tree, kept, names)
+    resisting |= {change.path for change in changes if change.what == DELETED and kept.is_hidden(change.path)}
+    pin(held, tree, kept, [path for path in names if path not in resisting])
     return resisting
 
 

@@ -7,13 +7,14 @@ nothing.
 
 import os
 
-from jail.hold import base, closed, store
+from jail.hold import base, closed, look, store
 from jail.hold.beneath import Tree
 from jail.hold.change import DELETED, RENAMED, SETTINGS, Change
 from jail.hold.kept import Kept
 from jail.hold.layer import Layer, above
-from jail.kernel import files
-from jail.light import Final, Iterable
+from jail.hold.store import Manifest
+from jail.kernel import files, trees
+from jail.light import Final, Iterable, suppress
 from jail.plan.held import FILE, OVERLAY
 
 NEXT: Final = ".next"
@@ -29,9 +30,8 @@ def drop(session_folder: str, tree: Tree, changes: list[Change]) -> None:
     """Take the applied changes of one thing out of a session. Raises OSError."""
     held = store.folder_of(session_folder)
     if tree.thing.kind == FILE:
-        next_base = base.file_of(held, tree.thing.name) + NEXT
-        if os.path.exists(next_base):
-            os.replace(next_base, base.file_of(held, tree.thing.name))
+        with suppress(FileNotFoundError):
+            os.replace(base.file_of(held, tree.thing.name) + NEXT, base.file_of(held, tree.thing.name))
         return
     kept = Kept(session_folder, tree.thing, changing=True)
     tree.forget()
@@ -41,6 +41,24 @@ def drop(session_folder: str, tree: Tree, changes: list[Change]) -> None:
             _from_layer(Layer(kept, tree, held, folders_of(changes)), changes)
     finally:
         kept.close()
+
+
+def empty(session_folder: str, manifest: Manifest) -> None:
+    """Empty the upper layers of a session that holds nothing any more: what the command touched and left as
+    it was is in them still. Raises OSError, JailError.
+    """
+    held = store.folder_of(session_folder)
+    tops = [f"{held}/{each.name}/{store.UPPER}" for each in manifest.held if each.kind == OVERLAY]
+    tops = [top for top in tops if os.path.isdir(top)]  # the run may not have come so far
+    if not any(os.listdir(top) for top in tops) or any(look.changes(session_folder, manifest)):
+        return
+    for top in tops:
+        fd = os.open(top, files.FOLDER)
+        try:
+            for name in os.listdir(fd):
+                trees.remove_tree(fd, name)
+        finally:
+            os.close(fd)
 
 
 def _from_layer(layer: Layer, changes: list[Change]) -> None:

@@ -11,7 +11,7 @@ import os
 import stat
 
 from jail.hold import opening
-from jail.hold.beneath import RESOLVE, Near
+from jail.hold.beneath import RESOLVE, Near, split
 from jail.kernel import files
 from jail.light import Final, suppress
 from jail.plan.held import FILE, Held
@@ -75,6 +75,15 @@ class Kept(Near):
             return os.stat(name, dir_fd=self.folder(folder), follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def is_hidden(self, path: str) -> bool:
+        """Whether a file or link of the session is in place of a folder above."""
+        while path:
+            path, _ = split(path)
+            found = self.look(path)
+            if found is not None:
+                return not stat.S_ISDIR(found.st_mode)
+        return False
 
     def file(self, path: str) -> int:
         """An fd for reading of a regular file. Raises OSError: ESTALE for anything else."""

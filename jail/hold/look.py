@@ -273,7 +273,7 @@ def _has_content(entry: base.Entry, found: os.stat_result | None, now: State) ->
 
 def _of_file(session_folder: str, thing: Held) -> list[Change]:
     """The change of a held file; its base is a content, so the host's side may have changed beside it."""
-    held = store.folder_of(session_folder)
+    held = os.path.realpath(store.folder_of(session_folder))
     new = _file_state(opening.new_top(session_folder, thing), os.path.basename(thing.path))
     if new is None:
         return []  # the run did not come so far

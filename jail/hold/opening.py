@@ -22,7 +22,8 @@ _PATH_BYTES: Final = 4000
 
 def new_top(session_folder: str, thing: Held) -> str:
     """The folder in which the command's side of a thing lies; of a file, the one that has it."""
-    held = store.folder_of(session_folder)
+    # What lies above a session is the user's own, links too (a linked home).
+    held = os.path.realpath(store.folder_of(session_folder))
     if thing.kind == FILE:
         return f"{held}/{store.FILES}/{thing.name}"
     return f"{held}/{thing.name}/{store.TREE if thing.kind == COPY else store.UPPER}"

@@ -16,19 +16,31 @@ import errno
 import os
 
 from jail.errors import JailError
-from jail.hold import names, staging
+from jail.hold import base, drop, names, staging, store
 from jail.hold.beneath import IN_THE_WAY, Tree
 from jail.hold.change import ABSENT, DELETED, NEVER, RENAMED, SETTINGS, TIME, Change, State
 from jail.hold.journal import MODE, PUT, TAKE, Intent, Journal
 from jail.hold.kept import Kept
 from jail.hold.making import ConflictError, Wanted, make
 from jail.hold.seen import Seen, fits, look, mode_for
-from jail.light import Callable, Final
+from jail.kernel import sparse
+from jail.light import Callable, Final, NamedTuple
+from jail.plan.held import FILE
 
 CHANGED_OUTSIDE: Final = "the host changed it since it was listed"
 _CONFLICTS: Final = IN_THE_WAY | {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG}
 
-Content = Callable[[Change], bytes | None]
+
+class Instead(NamedTuple):
+    """`content`: what the host's file gets; `base`: what the base of a held file is from then on, so that
+    what was taken over is not listed again; None: as before.
+    """
+
+    content: bytes
+    base: bytes | None = None
+
+
+Content = Callable[[Change], Instead | bytes | None]
 """The content that a file gets instead of the session's, for those of which not all is taken over (a git
 config); None: the session's.
 """
@@ -41,7 +53,10 @@ class GoneError(ConflictError):
 class Stage:
     """Makes the intents of one tree, and what they move."""
 
-    def __init__(self, tree: Tree, kept: Kept, book: Journal, instead: Content | None) -> None:
+    def __init__(
+        self, session_folder: str, tree: Tree, kept: Kept, book: Journal, instead: Content | None
+    ) -> None:
+        self._session = session_folder
         self.tree = tree
         self.kept = kept
         self._book = book
@@ -105,7 +120,7 @@ class Stage:
             return self._mode(number, change, there)
         if name == ".":
             raise ConflictError("the tree itself cannot be replaced")
-        instead = self._instead(change) if self._instead is not None and new.kind == "file" else None
+        instead = self._content(change)
         if change.what == SETTINGS and instead is None:
             raise ConflictError("nothing of its settings can be taken over")
         if not fits(listed, there, at, name):
@@ -120,6 +135,23 @@ class Stage:
         if new.kind == "folder":
             self._owners[change.path] = wanted.owner
         return [Intent(number, self.tree.thing.name, change.path, PUT, slot, made, there, digest)]
+
+    def _content(self, change: Change) -> bytes | None:
+        found = self._instead(change) if self._instead is not None and change.new.kind == "file" else None
+        if isinstance(found, Instead):
+            if found.base is not None and self.tree.thing.kind == FILE:
+                self._next_base(found.base)
+            return found.content
+        return found
+
+    def _next_base(self, content: bytes) -> None:
+        path = base.file_of(store.folder_of(self._session), self.tree.thing.name) + drop.NEXT
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            sparse.write(fd, content, 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
     def _mode(self, number: int, change: Change, there: Seen) -> list[Intent]:
         made = there._replace(mode=mode_for(change.new, there))

@@ -4,7 +4,10 @@ Rule: nothing is asked of memory that the journal does not have, so the same fun
 was killed. One fsync of the journal and one syncfs a tree and phase, however many files.
 """
 
-from jail.hold import drop, journal, stage, staging, swap
+import os
+
+from jail.errors import JailError
+from jail.hold import base, drop, journal, stage, staging, store, swap
 from jail.hold.beneath import Tree
 from jail.hold.change import Change
 from jail.hold.journal import APPLIED, COMMITTED, MODE, PUT, TAKE, Intent, Journal
@@ -12,7 +15,7 @@ from jail.hold.kept import Kept
 from jail.hold.making import ConflictError
 from jail.hold.store import Manifest
 from jail.kernel import files
-from jail.light import Callable, Final, Iterator, NamedTuple, Sequence
+from jail.light import Callable, Final, Iterator, NamedTuple, Sequence, suppress
 
 Record = Callable[[str, Change], None]
 """Called once for each path: "applied" or "refused", and the change, with `conflict` set where that was why.
@@ -61,7 +64,9 @@ class Transaction:
             for number, change in enumerate(self.changes):
                 if change.tree not in stages:
                     kept = Kept(self.session_folder, self.things[change.tree], changing=False)
-                    stages[change.tree] = stage.Stage(self.tree(change.tree), kept, self.book, instead)
+                    stages[change.tree] = stage.Stage(
+                        self.session_folder, self.tree(change.tree), kept, self.book, instead
+                    )
                 current = self.things[change.tree].path
                 try:
                     self.intents += stages[change.tree].intents(number, change)
@@ -162,6 +167,9 @@ class Transaction:
                 problem = staging.remove(tree, self.intents) or problem
             except OSError as error:
                 return f"{tree.thing.path}/{tree.staging} cannot be removed: {error.strerror}"
+        for name in self.trees:
+            with suppress(FileNotFoundError):
+                os.unlink(base.file_of(store.folder_of(self.session_folder), name) + drop.NEXT)
         self.book.remove()
         return problem
 
@@ -187,6 +195,10 @@ class Transaction:
             for name, changes in by_tree.items():
                 drop.drop(self.session_folder, self.tree(name), changes)
             problem = self.tidy()
+            if not problem:
+                drop.empty(self.session_folder, self.manifest)
+        except JailError as error:
+            problem = f"{error.message} ({error.where})"
         except OSError as error:
             problem = f"what was applied is still in the session: {error.strerror}; apply again"
         return Applied(tuple(done), tuple(left), problem)

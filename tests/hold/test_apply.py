@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from jail.hold import change, journal, look, swap
+from jail.hold import change, journal, look, store, swap
 from jail.hold.apply import apply
 from jail.hold.change import Change
+from jail.hold.stage import Instead
 from jail.hold.transaction import Applied, Transaction
-from jail.plan.held import COPY, OVERLAY
+from jail.plan.held import COPY, FILE, OVERLAY, Held
 from support import steps
 from support.holding import Holding, lay, reasons, seen, state
 from support.overlays import Session
@@ -133,7 +134,7 @@ TREE = {
 ACTS = """
 echo new >alpha; mkdir -p n/m; echo x >n/m/f; ln -s ../alpha n/link; chmod 700 d; rm beta; mv d/one d/moved
 rm -r s; mkdir s; echo other >s/other; rm -r folder; echo file >folder; rm empty; mkdir empty; echo in >empty/in
-rm link; ln -s beta link; chmod 711 run; touch -d @5 hard; cp run new-run; chmod 600 new-run
+rm link; ln -s beta link; chmod 711 run; chmod u+x hard2; chmod u-x hard2; touch -d @5 hard; cp run new-run; chmod 600 new-run
 """
 
 
@@ -453,6 +454,27 @@ def test_a_git_config_gets_the_content_of_who_read_its_keys(held: Holding) -> No
     assert applied.conflicts == ()
     assert (held.tree / "g/config").read_text() == "merged"
     assert (held.upper / "g/config").read_text() == "session"
+
+
+def test_a_held_file_gets_the_merged_content_and_a_new_base(tmp_path: Path) -> None:
+    host = tmp_path / "config"
+    host.write_text("host")
+    folder = tmp_path / "session"
+    thing = Held("f0", FILE, str(host), "a test")
+    manifest = store.Manifest("s", str(tmp_path), os.geteuid(), os.getegid(), -1, 0, (), (thing,))
+    lay(folder / "held", {"files/f0/config": "session", "base/f0": "first"})
+    chosen = list(look.changes(str(folder), manifest))
+    done = apply(str(folder), manifest, chosen, lambda *_: None, lambda _: Instead(b"merged", b"next"))
+    assert (done.conflicts, done.problem) == ((), "")
+    assert host.read_text() == "merged"
+    assert seen(folder / "held") == {
+        "base": None,
+        "base/f0": "next",
+        "files": None,
+        "files/f0": None,
+        "files/f0/config": "session",
+    }
+    assert os.listdir(tmp_path) in (["session", "config"], ["config", "session"])
 
 
 def test_a_planted_staging_folder_is_nobodys(held: Holding) -> None:

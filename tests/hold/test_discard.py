@@ -8,7 +8,7 @@ import pytest
 
 from jail.hold import base, change, look, store
 from jail.hold.change import Change
-from jail.hold.discard import NOT_EMPTY, discard
+from jail.hold.discard import HIDDEN, NOT_EMPTY, discard
 from jail.plan.held import COPY, FILE, OVERLAY, Held
 from support.holding import Holding, lay, reasons, seen
 from support.overlays import Session
@@ -132,6 +132,17 @@ def test_a_folder_with_something_left_in_it_stays(held: Holding) -> None:
     assert reasons(left.conflicts) == {"new": NOT_EMPTY}
     assert seen(held.upper) == {"new": None, "new/b": "b"}
     assert held.said == [("discarded", "new/a", "")]
+
+
+@TREES
+def test_what_a_file_in_place_of_its_folder_hides_comes_back_after_that(tmp_path: Path, kind: str) -> None:
+    made = session(tmp_path, kind)
+    made.run("rm -r d; echo file >d")
+    changes = {each.path: each for each in listed(made)}
+    assert reasons(discarded(made, [changes["d/two"]])) == {"d/two": HIDDEN}
+    assert {"d", "d/two"} <= {each.path for each in listed(made)}
+    assert discarded(made, [changes["d"], changes["d/two"]]) == []
+    assert {"d", "d/two"}.isdisjoint(each.path for each in listed(made))
 
 
 def test_what_can_never_be_applied_goes_whole(held: Holding) -> None:

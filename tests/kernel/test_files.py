@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from jail.kernel import files
 
 
@@ -15,3 +17,17 @@ def test_all_of_a_file_is_read_and_what_cannot_be_read_is_empty(tmp_path: Path) 
     before = len(os.listdir("/proc/self/fd"))
     files.content(str(tmp_path))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_two_names_change_places_in_one_step_and_both_must_be_there(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("1")
+    (tmp_path / "two").mkdir()
+    fd = os.open(tmp_path, os.O_RDONLY)
+    files.exchange(fd, "one", fd, "two")
+    assert ((tmp_path / "one").is_dir(), (tmp_path / "two").read_text()) == (True, "1")
+    with pytest.raises(FileNotFoundError):
+        files.exchange(fd, "one", fd, "three")
+    files.sync(fd)
+    os.close(fd)
+    with pytest.raises(OSError, match="syncfs"):
+        files.sync(fd)

@@ -23,6 +23,7 @@ from support.installed import Installed
 from support.jails import Jail
 from support.joining import session
 from support.ledgers import state_in, write
+from support.overlays import Session
 
 NOTHING = gc.Wishes(None, None, dry_run=False)
 DAY: Final = 86400
@@ -223,6 +224,19 @@ def test_on_a_full_disk_the_index_is_told_when_there_is_room_again(
     (found,) = collect(state, gc.Wishes(30 * DAY, None, dry_run=False))
     assert (found.problem, refused) == ("", [old.name])
     assert sessions_named(state)[old.name] > 0.0
+
+
+def test_the_folder_that_the_kernel_works_in_goes_with_a_session(state: str, tmp_path: Path) -> None:
+    """An overlay leaves work/work without any permission bit."""
+    tree = tmp_path / "tree"
+    (tree / "d").mkdir(parents=True)
+    (tree / "d/file").write_text("x")
+    folder = write(state)[0]
+    held = Session(folder, tree, OVERLAY)
+    held.run("echo y >d/file; rm d/file; echo z >d/file")
+    assert (folder / "held/t0/work/work").stat().st_mode & 0o777 == 0
+    (found,) = collect(state, gc.Wishes(0, None, dry_run=False, held=True))
+    assert (found.problem, found.kept, folder.exists()) == ("", "", False)
 
 
 def apart(installed: Installed, folder: Path) -> Jail:
