@@ -3,12 +3,15 @@ the next call finishes what was begun.
 """
 
 import os
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from jail.errors import JailError
 from jail.hold import look
+from jail.kernel import mounts, namespaces
 from support import steps
 from support.holding import STAGING, Holding, lay, seen
 
@@ -169,3 +172,34 @@ def test_what_the_host_does_after_a_kill_is_never_lost(tmp_path: Path) -> None:
             assert "the host's" in texts, (at, path, finished_once)
             kept = [name for name in held.left() if name.startswith(STAGING)]
             assert bool(kept) == bool(finished_once.problem), (at, path, finished_once)
+
+
+def test_a_disk_that_is_really_full_leaves_the_tree_untouched(tmp_path: Path) -> None:
+    """A file system of one MiB in a mount namespace of a child."""
+    held = Holding(tmp_path)
+    held.begin()
+    lay(held.upper, {"a": "small", "b": "large" * 400_000})
+    chosen = [held.change("a"), held.change("b")]
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            uid, gid = os.geteuid(), os.getegid()
+            namespaces.unshare(("user", "mount"))
+            mounts.make_all_private()
+            namespaces.map_ids(uid, gid)
+            small = mounts.new_filesystem("tmpfs", {"size": "1m"}, mounts.ATTR_NOSUID)
+            at = os.open(held.tree, os.O_PATH)
+            mounts.attach(small, at, "a small disk")
+            with pytest.raises(JailError, match="No space left") as told:
+                held.apply(chosen)
+            assert "nothing was changed" in told.value.hint
+            assert (os.listdir(held.tree), held.left()) == ([], [])
+            held.apply(chosen[:1])
+            assert seen(held.tree) == {"a": "small"}
+            code = 0
+        except BaseException:  # noqa: BLE001 - a child: whatever it is, the test tells of it
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
