@@ -70,7 +70,7 @@ def show_rows(review: Review, changes: list[Change], *, every: bool = False) -> 
 
 def show_diff_line(line: str) -> None:
     """A line of a diff."""
-    show(line, line[:1], _COLOURS.get(line[:1], ""))
+    show(line, line[:1], _COLOURS.get(line[:1], ""), tabs=True)
 
 
 _COLOURS: Final = {"+": "green", "-": "red", "!": "red"}

@@ -15,10 +15,13 @@ from jail.cli.options import JSON
 from jail.errors import printable
 
 
-def show(text: str, word: str = "", colour: str = "") -> None:
-    """Print `text` as one line; its first `word` in `colour` on a terminal, unless NO_COLOR is set."""
+def show(text: str, word: str = "", colour: str = "", *, tabs: bool = False) -> None:
+    """Print `text` as one line; its first `word` in `colour` on a terminal, unless NO_COLOR is set. `tabs`
+    stay what they are: they move on only, and a text is not to be read without them.
+    """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    parts = text.split("\t") if tabs else [text]
+    shown = "\t".join(map(printable, parts)).encode(encoding, "backslashreplace").decode(encoding)
     if word and colour and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         shown = shown.replace(word, click.style(word, fg=colour), 1)
     click.echo(shown)

@@ -21,6 +21,14 @@ def test_no_text_steers_a_terminal_or_fails_on_one(
     assert raw.getvalue().decode(encoding) == shown + "\n"
 
 
+def test_tabs_stay_where_a_text_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    show("+\t$(CC)\t\x1b[2J", tabs=True)
+    show("a\tname")
+    assert out.getvalue() == "+\t$(CC)\t\\x1b[2J\na\\x09name\n"
+
+
 class Screen(io.StringIO):
     """A terminal that remembers."""
 

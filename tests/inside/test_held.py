@@ -17,7 +17,7 @@ import pytest
 
 from jail.hold.change import REFUSED
 from support.installed import Installed
-from support.jails import Jail
+from support.jails import Jail, git
 from support.work import ROOT_ONCE, SYSTEM_PYTHON, Ground, Said, make_ground, row
 
 Row = Mapping[str, Said]
@@ -353,7 +353,7 @@ def test_what_the_host_changed_meanwhile_is_a_conflict_and_nothing_is_lost(jail:
     for name in ("both", "inside", "removed", "host"):
         (jail.workspace / name).write_text("base\n")
     text = "for name in both inside removed; do echo inside > $name; done; echo inside > made"
-    _held(jail, text)
+    _held(jail, f"{text}; printf '\\tinside\\n' > both")
     (jail.workspace / "both").write_text("host\n")
     (jail.workspace / "host").write_text("host\n")
     (jail.workspace / "made").write_text("host\n")
@@ -372,6 +372,11 @@ def test_what_the_host_changed_meanwhile_is_a_conflict_and_nothing_is_lost(jail:
     (jail.workspace / "made").unlink()
     jail.call("apply", "last")
     assert (jail.workspace / "made").read_text() == "inside\n"
+    assert set(_changes(jail)) == {"both", "removed"}
+    (jail.workspace.parent / "diff").write_text(_ok(jail, "changes", "--diff", "both"))
+    git(jail.workspace, "apply", "../diff")
+    assert (jail.workspace / "both").read_text() == "\tinside\n"
+    assert set(_changes(jail)) == {"removed"}, "it is as the command left it"
 
 
 def test_a_folder_outside_of_the_workspace_is_held(jail: Jail, tmp_path: Path) -> None:
