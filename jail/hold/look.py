@@ -289,13 +289,13 @@ def _of_file(session_folder: str, thing: Held) -> list[Change]:
         conflict = NOT_WHOLE
     elif now.kind != "file":
         conflict = VANISHED if now.kind == "absent" else CHANGED
-    elif not _is_git_config(thing) and _differs(old, now) not in ("", MODE, TIME):
+    elif not is_git_config(thing) and _differs(old, now) not in ("", MODE, TIME):
         conflict = CHANGED
-    what = SETTINGS if what == MODIFIED and _is_git_config(thing) else what
+    what = SETTINGS if what == MODIFIED and is_git_config(thing) else what
     return [Change(thing.name, "", what, old, new, now, "", conflict)]
 
 
-def _is_git_config(thing: Held) -> bool:
+def is_git_config(thing: Held) -> bool:
     """Whether git obeys a held file; a rule of the policy may name one too, by its path."""
     folder, _, name = thing.path.rpartition("/")
     return thing.deliver == GIT_CONFIG or (name == "config" and os.path.lexists(f"{folder}/HEAD"))

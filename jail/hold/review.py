@@ -26,6 +26,7 @@ from jail.plan.protected import canonical
 _SHOWN: Final = 3
 _NAME_IT: Final = "refused unless it is named, word for word"
 _HOLDS_MORE: Final = "something in it stays as it is"
+_NO_SETTINGS: Final = "of a git config single settings are taken over, never what stands in its place"
 _NO_FOLDER: Final = "the folder that it lies in is not applied"
 
 
@@ -89,6 +90,8 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
             compared = _compared(change, things[change.tree], sides[change.tree])
             keys[change.tree, change.path] = compared
             found.append(_of_keys(change, compared, sides[change.tree]))
+        elif things[change.tree].kind == FILE and look.is_git_config(things[change.tree]):
+            found.append(change._replace(tier=NEVER, reason=_NO_SETTINGS))
         else:
             found.append(tiers.judged(change, grounds[change.tree]))
     return Review(session_folder, manifest, tuple(found), keys, things, sides)

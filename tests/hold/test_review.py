@@ -236,6 +236,20 @@ def test_a_setting_that_the_host_changed_too_is_a_conflict(tmp_path: Path) -> No
     assert made.review(found).changes[0].conflict == "the host's git config cannot be read"
 
 
+@pytest.mark.parametrize("what", [TYPE, DELETED])
+@pytest.mark.parametrize("deliver", ["git-config", ""], ids=["held by itself", "held by a rule"])
+def test_what_stands_in_the_place_of_a_held_config_never_arrives(
+    tmp_path: Path, what: str, deliver: str
+) -> None:
+    """A link to a file of the work would bring every key along."""
+    thing = Held("f0", FILE, str(tmp_path / "ws/.git/config"), "settings of git", deliver)
+    made = kept(tmp_path / "s", tmp_path / "ws", {".git/HEAD": b"", ".git/config": b""}, things=[thing])
+    found = made.review(change("", what, tree="f0", new=link("../evil")))
+    assert [each.tier for each in found.changes] == [NEVER]
+    for words in ([], [str(thing.path)]):
+        assert chosen(found, words, str(tmp_path)).taken == ()
+
+
 def test_commands_that_another_folder_of_path_has_too_are_shadows(tmp_path: Path) -> None:
     venv, system = tmp_path / "ws/.venv/bin", tmp_path / "system"
     for folder, name in ((venv, "mine"), (system, "git"), (system, "Tool")):
