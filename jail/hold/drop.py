@@ -7,13 +7,13 @@ nothing.
 
 import os
 
-from jail.hold import base, closed, look, store
+from jail.hold import base, closed, look, opening, store
 from jail.hold.beneath import Tree
 from jail.hold.change import DELETED, RENAMED, SETTINGS, Change
 from jail.hold.kept import Kept
 from jail.hold.layer import Layer, above
 from jail.hold.store import Manifest
-from jail.kernel import files, trees
+from jail.kernel import files, sparse, trees
 from jail.light import Final, Iterable, suppress
 from jail.plan.held import FILE, OVERLAY
 
@@ -30,8 +30,7 @@ def drop(session_folder: str, tree: Tree, changes: list[Change]) -> None:
     """Take the applied changes of one thing out of a session. Raises OSError."""
     held = store.folder_of(session_folder)
     if tree.thing.kind == FILE:
-        with suppress(FileNotFoundError):
-            os.replace(base.file_of(held, tree.thing.name) + NEXT, base.file_of(held, tree.thing.name))
+        _file(session_folder, tree, changes)
         return
     kept = Kept(session_folder, tree.thing, changing=True)
     tree.forget()
@@ -41,6 +40,28 @@ def drop(session_folder: str, tree: Tree, changes: list[Change]) -> None:
             _from_layer(Layer(kept, tree, held, folders_of(changes)), changes)
     finally:
         kept.close()
+
+
+def _file(session_folder: str, tree: Tree, changes: list[Change]) -> None:
+    """The base of a held file is what was applied of it: what the stage wrote, else all of the session's."""
+    path = base.file_of(store.folder_of(session_folder), tree.thing.name)
+    if any(change.new.kind == "absent" for change in changes):
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        return
+    if not os.path.exists(path + NEXT) and all(change.what != SETTINGS for change in changes):
+        source = opening.open_new(session_folder, tree.thing, "")
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            out = os.open(path + NEXT, flags, 0o600)
+            try:
+                sparse.copy(source, out, os.fstat(source).st_size)
+            finally:
+                os.close(out)
+        finally:
+            os.close(source)
+    with suppress(FileNotFoundError):
+        os.replace(path + NEXT, path)
 
 
 def empty(session_folder: str, manifest: Manifest) -> None:

@@ -14,7 +14,7 @@ from jail.hold.apply import apply
 from jail.hold.change import Change
 from jail.hold.stage import Instead
 from jail.hold.transaction import Applied, Transaction
-from jail.plan.held import COPY, FILE, OVERLAY, Held
+from jail.plan.held import COPY, FILE, GIT_CONFIG, OVERLAY, Held
 from support import steps
 from support.holding import Holding, lay, reasons, seen, state
 from support.overlays import Session
@@ -456,20 +456,23 @@ def test_a_git_config_gets_the_content_of_who_read_its_keys(held: Holding) -> No
     assert (held.upper / "g/config").read_text() == "session"
 
 
-def test_a_held_file_gets_the_merged_content_and_a_new_base(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("deliver", "host_has"), [(GIT_CONFIG, "host"), ("", "first")])
+def test_a_held_file_gets_its_content_and_a_new_base(tmp_path: Path, deliver: str, host_has: str) -> None:
     host = tmp_path / "config"
-    host.write_text("host")
+    host.write_text(host_has)
+    os.utime(host, (0, 0))
     folder = tmp_path / "session"
-    thing = Held("f0", FILE, str(host), "a test")
+    thing = Held("f0", FILE, str(host), "a test", deliver)
     manifest = store.Manifest("s", str(tmp_path), os.geteuid(), os.getegid(), -1, 0, (), (thing,))
     lay(folder / "held", {"files/f0/config": "session", "base/f0": "first"})
     chosen = list(look.changes(str(folder), manifest))
-    done = apply(str(folder), manifest, chosen, lambda *_: None, lambda _: Instead(b"merged", b"next"))
-    assert (done.conflicts, done.problem) == ((), "")
-    assert host.read_text() == "merged"
+    instead = Instead(b"merged", b"next") if deliver else None
+    done = apply(str(folder), manifest, chosen, lambda *_: None, lambda _: instead)
+    assert (reasons(done.conflicts), done.problem) == ({}, "")
+    assert host.read_text() == ("merged" if deliver else "session")
     assert seen(folder / "held") == {
         "base": None,
-        "base/f0": "next",
+        "base/f0": "next" if deliver else "session",
         "files": None,
         "files/f0": None,
         "files/f0/config": "session",
