@@ -35,8 +35,9 @@ def command(
 ) -> None:
     """Apply what SESSION holds to the real files, or of it what lies at each PATH: all of it, or nothing.
 
-    SESSION is an id or the beginning of one, or `last`, where none is named. A PATH is relative to the
-    current folder, or to the session's workspace; a folder is all beneath it.
+    SESSION is an id or the beginning of one, or `last`; where none is named, the newest that holds changes
+    of the workspace that you are in, else the last. A PATH is relative to the current folder, or to the
+    session's workspace; a folder is all beneath it.
 
     What `jail changes` lists as refused is applied only where PATH is its own name: no folder above it
     counts, nor does --all-but. What can never be applied is not. Where the host changed a file since the run

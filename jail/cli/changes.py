@@ -21,9 +21,9 @@ from jail.report import changes as listing
 def command(words: tuple[str, ...], *, diff: bool, every: bool, as_json: bool) -> None:
     """List what SESSION holds, or of it what lies at each PATH; nothing is applied.
 
-    SESSION is an id or the beginning of one, `last` (where none is named), or `-` for the newest session
-    that runs. A PATH is relative to the current folder, or to the session's workspace; a folder is all
-    beneath it.
+    SESSION is an id or the beginning of one, `last`, or `-` for the newest that runs; where none is named,
+    the newest that holds changes of the workspace that you are in, else the last. A PATH is relative to the
+    current folder, or to the session's workspace; a folder is all beneath it.
 
     \b
     Each change has a letter:

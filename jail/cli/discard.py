@@ -18,9 +18,10 @@ from jail.hold.lock import Lock
 def command(words: tuple[str, ...], *, all_but: bool, dry_run: bool, as_json: bool) -> None:
     """Forget what SESSION holds, or of it what lies at each PATH. The real files are not touched.
 
-    SESSION is an id or the beginning of one, or `last`, where none is named. A PATH is relative to the
-    current folder, or to the session's workspace; a folder is all beneath it. What is discarded is gone: the
-    ledger keeps its path and its digest alone.
+    SESSION is an id or the beginning of one, or `last`; where none is named, the newest that holds changes
+    of the workspace that you are in, else the last. A PATH is relative to the current folder, or to the
+    session's workspace; a folder is all beneath it. What is discarded is gone: the ledger keeps its path
+    and its digest alone.
 
     \b
     Exit code:

@@ -1,6 +1,7 @@
 """What the commands about held changes share: whose session, which paths, and how the outcome is told."""
 
 import os
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -14,6 +15,7 @@ from jail.hold.review import Review
 from jail.launch import reach
 from jail.ledger import place
 from jail.ledger.reviewed import resumed_by
+from jail.policy.paths import beneath
 from jail.report import changes as listing
 
 WORDS = click.argument("words", nargs=-1, metavar="[SESSION] [PATH]...")
@@ -22,7 +24,9 @@ ALL_BUT = click.option("--all-but", is_flag=True, help="All but what lies at eac
 
 
 def named(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The folder of the session that is meant, the newest where none is named, and the paths.
+    """The folder of the session that is meant, and the paths. Where none is named, it is the newest with
+    changes of the workspace that the current folder lies in, so that no other project's are applied here;
+    where there is none, the newest.
 
     The first word is a session where it is `last`, `-`, or an id or the beginning of one; `./last` is a path.
     """
@@ -31,9 +35,20 @@ def named(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     known = first in (place.LAST, reach.NEWEST_RUNNING) or place.is_id(first)
     if not known and first[:1].isdigit():
         known = any(name.startswith(first) for name in place.listing(state))
-    if not known:
-        return reach.session_named(state, place.LAST), words
+    if not known or not words:
+        return _here(state) or reach.session_named(state, place.LAST), words
     return reach.session_named(state, first), words[1:]
+
+
+def _here(state: str) -> str:
+    folder = os.path.realpath(".")
+    for name in place.listing(state)[:LOOKED_AT]:
+        session = os.path.join(state, place.SESSIONS, name)
+        with suppress(JailError):
+            manifest = store.read_manifest(session)
+            if manifest is not None and beneath(folder, manifest.workspace) and waiting.waits(session):
+                return session
+    return ""
 
 
 def holds(folder: str) -> bool:

@@ -57,6 +57,22 @@ def test_before_the_first_session_that_is_said(tmp_path: Path, monkeypatch: pyte
         named(())
 
 
+def test_without_a_name_the_newest_with_changes_of_this_workspace_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    state = state_in(tmp_path)
+    here, there = (held_session(state, tmp_path / name, {}, {"a": b""}).folder for name in ("ws", "other"))
+    last = write(state)[0]
+    (tmp_path / "ws" / "in it").mkdir()
+    expected = {"ws": here, "ws/in it": here, "other": there, ".": last}
+    for place, folder in expected.items():
+        monkeypatch.chdir(tmp_path / place)
+        for words in ((), ("a",)):
+            assert named(words) == (str(folder), words), place
+        assert Path(named(("last",))[0]).name == last.name
+
+
 def test_a_session_that_holds_nothing_is_said_with_the_one_that_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
