@@ -4,15 +4,15 @@ Rule: whoever calls holds the session's lock. Every path that was meant is in th
 it: applied, discarded, or refused and why. What an earlier apply left half done is finished first.
 """
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from jail.hold import apply as applier
-from jail.hold import base, drop, gitkeys, recorded, store
 from jail.hold import discard as discarder
+from jail.hold import gitkeys, recorded, store
 from jail.hold.change import NEVER, REFUSED, SETTINGS, Change
 from jail.hold.review import Review
+from jail.hold.stage import Instead
 from jail.hold.store import Manifest
 from jail.hold.transaction import DONE, Applied
 from jail.ledger.review import Review as Ledger
@@ -79,24 +79,18 @@ def _conflicts(changes: Sequence[Change]) -> tuple[tuple[Change, str], ...]:
     return tuple((change, change.conflict) for change in changes)
 
 
-def _settings(review: Review, change: Change) -> bytes | None:
-    """Of a git config the host's own, with the keys that are taken over."""
+def _settings(review: Review, change: Change) -> Instead | None:
+    """Of a git config the host's own, with the keys that are taken over.
+
+    The base gets the same keys, and nothing of what the host changed itself: that would look as if the
+    command had taken it away.
+    """
     if change.what != SETTINGS:
         return None
-    host = review.sides[change.tree].old(change.path)
-    merged = gitkeys.merged(host or b"", review.keys[change.tree, change.path].offered)
-    if review.things[change.tree].kind == FILE:
-        # With this base what was taken over is no difference any more; it counts once the host has it.
-        _lay(base.file_of(store.folder_of(review.folder), change.tree) + drop.NEXT, merged)
-    return merged
-
-
-def _lay(path: str, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    with open(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    sides, offered = review.sides[change.tree], review.keys[change.tree, change.path].offered
+    host = gitkeys.merged(sides.old(change.path) or b"", offered)
+    of_file = review.things[change.tree].kind == FILE
+    return Instead(host, gitkeys.merged(sides.base() or b"", offered) if of_file else None)
 
 
 def manifest_of(session_folder: str) -> Manifest | None:

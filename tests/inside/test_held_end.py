@@ -242,6 +242,17 @@ def test_a_terminal_is_restored_before_a_line_is_said(jail: Jail, edited: Path) 
         assert b"held: 1 change waits; jail changes" in terminal.before
 
 
+def test_a_key_that_the_host_set_meanwhile_is_not_taken_for_one_that_the_command_removed(jail: Jail) -> None:
+    git(jail.workspace, "init", "-q")
+    time.sleep(0.05)
+    jail.run("git", "remote", "add", "inside", "https://example.org/inside")
+    git(jail.workspace, "remote", "add", "outside", "https://example.org/outside")
+    assert jail.call("apply").returncode == 0
+    assert jail.call("changes", "--json").stdout == ""
+    jail.call("apply")
+    assert git(jail.workspace, "remote").split() == ["inside", "outside"]
+
+
 def test_settings_of_git_are_delivered_where_the_policy_says_so_and_others_wait(jail: Jail) -> None:
     git(jail.workspace, "init", "-q")
     policy = jail.home / ".config/jail/policy.toml"
