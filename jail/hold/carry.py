@@ -11,7 +11,7 @@ conflict if the command had changed it before, and the new base if not.
 
 import os
 
-from jail.hold import base, store
+from jail.hold import base, marks, store
 from jail.hold.store import Manifest
 from jail.kernel import files, trees, walk
 from jail.ledger.failure import failure
@@ -19,10 +19,6 @@ from jail.ledger.review import Review
 from jail.light import Callable, Final, Iterator, NamedTuple, suppress
 from jail.plan.held import OVERLAY, Held
 
-OPAQUE: Final = "user.overlay.opaque"
-"""Of a folder in an upper layer: nothing of the folder beneath shows through (the kernel's
-Documentation/filesystems/overlayfs.rst, with the mount option userxattr).
-"""
 _AGAIN: Final = ".again"
 _WITHIN: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
 
@@ -81,7 +77,7 @@ def _covered(upper: int) -> _Covered:
     denied: list[str] = []
     for folder in walk.folders(upper):
         prefix = f"{folder.path}/" if folder.depth else ""
-        if folder.depth and _is_opaque(folder.fd):
+        if folder.depth and marks.is_opaque(folder.fd):
             closed.add(prefix[:-1])
         for dirent in folder.entries:
             paths.add(prefix + dirent.name)
@@ -89,13 +85,6 @@ def _covered(upper: int) -> _Covered:
                 closed.add(prefix + dirent.name)
         denied = folder.denied
     return _Covered(paths, closed | set(denied))
-
-
-def _is_opaque(fd: int) -> bool:
-    try:
-        return os.getxattr(fd, OPAQUE) == b"y"
-    except OSError:
-        return False
 
 
 def _asked(covered: _Covered) -> Callable[[str], bool]:

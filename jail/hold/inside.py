@@ -1,10 +1,8 @@
 """The command's side of a held tree: what it left in the upper layer of an overlay, or in a copy.
 
-Rule: only what the kernel makes counts as a deletion: a character device 0:0 in an *upper layer*, and there a
-folder with `user.overlay.opaque` "y" (overlayfs.rst, "whiteouts and opaque directories"); overlayfs lets no
-one make either through the mount. In a copy both can be made by anybody and mean nothing. The tree is only
-read, by fds; a folder whose path is past PATH_BYTES is named, and nothing in it
-is.
+Rule: only what the kernel makes counts as a deletion: the marks of an *upper layer* (jail.hold.marks), which
+overlayfs lets no one make through the mount. In a copy they can be made by anybody and mean nothing. The tree
+is only read, by fds; a folder whose path is past PATH_BYTES is named, and nothing in it is.
 """
 
 import errno
@@ -12,7 +10,7 @@ import os
 import stat
 
 from jail.errors import JailError
-from jail.hold import digests
+from jail.hold import digests, marks
 from jail.hold.change import ABSENT, State
 from jail.hold.names import PATH_BYTES
 from jail.kernel import files, walk
@@ -22,9 +20,6 @@ LEFT_BYTES: Final = 2 << 30
 """Memory for the names of one held tree, about: a million changes, or fewer with long paths."""
 _EACH: Final = 2000
 """What a change takes beside its path."""
-_OPAQUE: Final = "user.overlay.opaque"
-_WHITEOUT: Final = 0
-"""st_rdev of a whiteout: WHITEOUT_DEV of <linux/fs.h>."""
 _UPPER: Final = -1
 """For when a copy was made: the tree is no copy but an upper layer."""
 Touched = Callable[[str, os.stat_result], bool]
@@ -68,7 +63,7 @@ def look(top: int, touched: Touched, made_ns: int = _UPPER) -> Left:
         path = folder.path
         if not folder.whole:
             raise _too_many(f"more than {walk.FOLDER_ENTRIES} names in one folder: {path or '.'}")
-        if made_ns == _UPPER and _is_opaque(folder.fd):
+        if made_ns == _UPPER and marks.is_opaque(folder.fd):
             left.hiding.add(path)
         _look_in(folder, f"{path}/" if path else "", left, touched, made_ns)
     if denied:
@@ -105,7 +100,7 @@ def _look_in(folder: walk.Folder, prefix: str, left: Left, touched: Touched, mad
                 continue
             if upper:
                 left.hiding.add(path)
-            if upper and stat.S_ISCHR(found.st_mode) and found.st_rdev == _WHITEOUT:
+            if upper and marks.is_whiteout(found):
                 left.states[path] = ABSENT
             elif touched(path, found):
                 left.states[path] = state(folder.fd, dirent.name)
@@ -166,12 +161,3 @@ def state(folder: int, name: str) -> State:
 def _gone(name: str) -> FileNotFoundError:
     # Another thing is in its place now: the run is still going on.
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-
-
-def _is_opaque(folder: int) -> bool:
-    try:
-        return os.getxattr(folder, _OPAQUE) == b"y"
-    except OSError as error:
-        if error.errno in (errno.ENODATA, errno.ENOTSUP):
-            return False
-        raise

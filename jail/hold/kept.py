@@ -18,10 +18,6 @@ from jail.plan.held import FILE, Held
 
 RESTORED: Final = 64
 """Closed folders that get their bits back afterwards; each costs an fd meanwhile."""
-OPAQUE: Final = "user.overlay.opaque"
-"""Of a folder in an upper layer: nothing of the host's folder shows in it (the kernel's
-Documentation/filesystems/overlayfs.rst, with the mount option userxattr).
-"""
 
 
 class Kept(Near):

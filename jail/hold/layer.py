@@ -15,12 +15,11 @@ import errno
 import os
 import stat
 
-from jail.hold import base
+from jail.hold import base, marks
 from jail.hold.beneath import IN_THE_WAY, Tree, split
-from jail.hold.kept import OPAQUE, Kept
+from jail.hold.kept import Kept
 from jail.light import Final, Iterable, suppress
 
-_HIDES: Final = b"y"
 _NOT_SEEN: Final = IN_THE_WAY | {errno.EACCES}
 
 
@@ -44,7 +43,7 @@ class Layer:
             found = self._kept.look(path)
             if found is None:
                 continue
-            if deleted and is_whiteout(found):
+            if deleted and marks.is_whiteout(found):
                 if not self._deleted_one_by_one(path):
                     continue
             elif not stat.S_ISDIR(found.st_mode):
@@ -62,13 +61,13 @@ class Layer:
         at = self._kept.folder(folder)
         os.unlink(name, dir_fd=at)
         os.mkdir(name, 0o700, dir_fd=at)
-        link = f"/proc/self/fd/{self._kept.folder(path)}"
-        os.setxattr(link, OPAQUE, _HIDES)
-        os.chmod(link, mode)
+        made = self._kept.folder(path)
+        marks.hide(made)
+        os.chmod(f"/proc/self/fd/{made}", mode)
         return True
 
     def _show_through(self, path: str) -> None:
-        if not _hides(self._kept.folder(path)):
+        if not marks.is_opaque(self._kept.folder(path)):
             return
         try:
             host = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._tree.folder(path))
@@ -81,7 +80,7 @@ class Layer:
             with os.scandir(host) as names:
                 for entry in names:
                     self._keep_hidden(upper, path, entry)
-            os.removexattr(f"/proc/self/fd/{upper}", OPAQUE)
+            marks.show(upper)
         finally:
             os.close(host)
             os.close(upper)
@@ -91,11 +90,11 @@ class Layer:
             found = os.stat(entry.name, dir_fd=upper, follow_symlinks=False)
         except FileNotFoundError:
             if self._was_there(f"{path}/{entry.name}" if path else entry.name):
-                os.mknod(entry.name, stat.S_IFCHR, 0, dir_fd=upper)
+                marks.make_whiteout(upper, entry.name)
             return
         if stat.S_ISDIR(found.st_mode) and entry.is_dir(follow_symlinks=False):
             below = f"{path}/{entry.name}" if path else entry.name
-            os.setxattr(f"/proc/self/fd/{self._kept.folder(below)}", OPAQUE, _HIDES)
+            marks.hide(self._kept.folder(below))
 
     def _was_there(self, path: str) -> bool:
         """Whether the host had it when the run began, as far as anybody knows."""
@@ -135,7 +134,7 @@ class Layer:
             alike = stat.S_IMODE(found.st_mode) == mode
             if not alike and path not in settled:
                 continue
-            if path and not _hides(self._kept.folder(path)):
+            if path and not marks.is_opaque(self._kept.folder(path)):
                 folder, name = split(path)
                 with suppress_full():
                     os.rmdir(name, dir_fd=self._kept.folder(folder))
@@ -162,20 +161,6 @@ class suppress_full:  # noqa: N801 - as contextlib's suppress
     def __exit__(self, kind: object, error: object, traceback: object) -> bool:
         """Whether that was it."""
         return isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST)
-
-
-def is_whiteout(found: os.stat_result) -> bool:
-    """Whether it stands for something that was deleted."""
-    return stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
-
-
-def _hides(folder: int) -> bool:
-    try:
-        return os.getxattr(f"/proc/self/fd/{folder}", OPAQUE) == _HIDES
-    except OSError as error:
-        if error.errno not in (errno.ENODATA, errno.EOPNOTSUPP):
-            raise
-        return False
 
 
 def above(paths: Iterable[str]) -> set[str]:

@@ -1,5 +1,6 @@
 """What a session holds moves to another, and is compared with what its command saw."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -117,6 +118,21 @@ def test_where_it_cannot_be_taken_it_stays_with_its_bases(pair: Pair, fault: str
         pair.carry()
     assert (pair.old / "held" / "manifest").exists()
     assert base.read(str(pair.session.held), "t0", lambda path: path == "a")["a"].kind == "file"
+
+
+def test_where_a_mark_of_the_layer_cannot_be_read_nothing_is_taken(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a folder that was removed and made anew would be taken for one that was only entered."""
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getxattr", _broken)
+        with pytest.raises(JailError, match="cannot take over"):
+            pair.carry()
+    assert (pair.old / "held" / "manifest").exists()
+
+
+def _broken(*_: object) -> bytes:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def test_killed_at_any_call_it_lies_in_exactly_one(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
