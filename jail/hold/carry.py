@@ -11,12 +11,13 @@ conflict if the command had changed it before, and the new base if not.
 
 import os
 
-from jail.hold import base, marks, store
+from jail.hold import base, closed, inside, store
+from jail.hold.change import UNKNOWN
 from jail.hold.store import Manifest
 from jail.kernel import files, trees, walk
 from jail.ledger.failure import failure
 from jail.ledger.review import Review
-from jail.light import Callable, Final, Iterator, NamedTuple, suppress
+from jail.light import Final, Iterator, suppress
 from jail.plan.held import OVERLAY, Held
 
 _AGAIN: Final = ".again"
@@ -44,22 +45,11 @@ def carry(old_folder: str, manifest: Manifest, new_folder: str, new_session: str
         raise failure("take over what that session holds", where, error) from error
 
 
-class _Covered(NamedTuple):
-    """What an upper layer has: `paths`, and of these the `closed`: nothing of the tree shows beneath them."""
-
-    paths: set[str]
-    closed: set[str]
-
-
 def _pin_covered(held: str, thing: Held) -> None:
     """Let the base of all that the upper layer covers be what it is now, and of nothing else."""
-    upper = os.open(f"{held}/{thing.name}/{store.UPPER}", files.FOLDER)
-    try:
-        covered = _covered(upper)
-    finally:
-        os.close(upper)
-    found = base.read(held, thing.name, _asked(covered))
-    pinned = {path: found[path] for path in covered.paths} | dict(found)
+    covered = _covered(f"{held}/{thing.name}/{store.UPPER}")
+    found = base.read(held, thing.name, covered.concerns)
+    pinned = {path: found[path] for path in covered.states} | dict(found)
     for path in _news(thing, covered, pinned):
         pinned[path] = found[path]
     file = base.file_of(held, thing.name)
@@ -72,42 +62,38 @@ def _pin_covered(held: str, thing: Held) -> None:
         os.unlink(file)  # of no use but for what is pinned; the run that comes takes a new one
 
 
-def _covered(upper: int) -> _Covered:
-    paths, closed = {""}, set()
-    denied: list[str] = []
-    for folder in walk.folders(upper):
-        prefix = f"{folder.path}/" if folder.depth else ""
-        if folder.depth and marks.is_opaque(folder.fd):
-            closed.add(prefix[:-1])
-        for dirent in folder.entries:
-            paths.add(prefix + dirent.name)
-            if not dirent.is_dir(follow_symlinks=False):
-                closed.add(prefix + dirent.name)
-        denied = folder.denied
-    return _Covered(paths, closed | set(denied))
+def _covered(upper: str) -> inside.Left:
+    """What the upper layer has; `states` has all its paths, but says nothing of what is no folder. Raises
+    JailError past the bounds of jail.hold.inside: what is not seen would get another base.
+    """
+    try:
+        paths, hiding = _seen(upper)
+    except PermissionError:
+        paths, hiding = closed.answer(lambda: _seen(upper))
+    covered = inside.Left()
+    covered.states = dict.fromkeys(paths, UNKNOWN)
+    covered.hiding = set(hiding)
+    return covered
 
 
-def _asked(covered: _Covered) -> Callable[[str], bool]:
-    """Whether a path of the base is covered; folders are asked for before what lies in them."""
-    closed = set(covered.closed)
-
-    def asked(path: str) -> bool:
-        if path and path.rpartition("/")[0] in closed:
-            closed.add(path)
-            return True
-        return path in covered.paths
-
-    return asked
+def _seen(upper: str) -> tuple[list[str], list[str]]:
+    """As marshal takes it: all paths, and those through which nothing of the tree is seen."""
+    top = os.open(upper, files.FOLDER)
+    try:
+        left = inside.look(top, lambda *_: False)
+    finally:
+        os.close(top)
+    return [*left.states, *left.same], [*left.hiding]
 
 
-def _news(thing: Held, covered: _Covered, known: dict[str, base.Entry]) -> Iterator[str]:
+def _news(thing: Held, covered: inside.Left, known: dict[str, base.Entry]) -> Iterator[str]:
     """Paths that the host has now, that no base knows, and that the layer covers unseen: what the command
     removed a folder of, it did not see the additions to.
     """
     tree = files.open_path(thing.path)
     try:
-        for path in covered.closed:
-            if path.rpartition("/")[0] in covered.closed or known[path].kind != "folder":
+        for path in covered.hiding:
+            if path.rpartition("/")[0] in covered.hiding or known[path].kind != "folder":
                 continue
             for name in _names_in(tree, path):
                 if f"{path}/{name}" not in known:

@@ -75,7 +75,7 @@ def _too_many(where: str) -> JailError:
     return JailError(
         "the command left too many names for a list of them",
         where=where,
-        hint="go on from the session with `jail run --resume` and remove them there, or discard all of it",
+        hint="copy what you need out of the session's folder; `jail gc --held` throws such sessions away",
     )
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jail.errors import JailError
-from jail.hold import base, carry, store
+from jail.hold import base, carry, inside, store
+from jail.kernel import walk
 from jail.ledger import heads, reviewed
 from jail.ledger.reader import verify
 from jail.plan.held import OVERLAY
@@ -92,16 +93,49 @@ def test_a_base_that_was_never_taken_stays_unknown_for_what_is_held(pair: Pair) 
     assert after["b"].kind == "file"
 
 
-def test_a_folder_that_the_command_closed_stays_closed_and_covers_all_in_it(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
-    pair.session.run("echo x > kept/f; chmod 0 kept")
+@pytest.mark.parametrize("bits", [0, 0o400, 0o100])
+def test_a_folder_that_the_command_closed_stays_closed_and_covers_what_it_has(pair: Pair, bits: int) -> None:
+    (pair.tree / "kept/left alone").write_text("not touched inside")
+    pair.session.snapshot()
+    pair.session.run(f"echo x > kept/f; mkdir kept/new; chmod {bits:o} kept/new kept")
     before = base.read(str(pair.session.held), "t0", lambda _: True)
     pair.carry()
-    (pair.tree / "kept/f").write_text("of the host")
-    assert (pair.new / "held/t0/upper/kept").stat().st_mode & 0o777 == 0
-    if os.geteuid():  # root enters it all the same, and sees what is in it
-        assert pair.relist()["kept/f"] == before["kept/f"]
-    (pair.new / "held/t0/upper/kept").chmod(0o700)
+    for name in ("f", "left alone"):
+        (pair.tree / "kept" / name).write_text("of the host")
+    kept = pair.new / "held/t0/upper/kept"
+    assert kept.stat().st_mode & 0o777 == bits
+    after = pair.relist()
+    kept.chmod(0o700)
+    (kept / "new").chmod(0o700)
+    assert after["kept/f"] == before["kept/f"]
+    assert after["kept/new"] == base.ABSENT
+    alone = after["kept/left alone"]
+    assert alone.mtime_ns == (pair.tree / "kept/left alone").stat().st_mtime_ns
+
+
+def test_a_tree_that_the_command_closed_as_a_whole_is_taken_too(pair: Pair) -> None:
+    before = base.read(str(pair.session.held), "t0", lambda _: True)
+    pair.session.run("chmod 0 .")
+    pair.carry()
+    upper = pair.new / "held/t0/upper"
+    assert upper.stat().st_mode & 0o777 == 0
+    upper.chmod(0o700)
+    (pair.tree / "a").write_text("of the host")
+    assert pair.relist()["a"] == before["a"]
+
+
+BOUNDS = {"memory": (inside, "LEFT_BYTES", 5000), "a listing": (walk, "FOLDER_ENTRIES", 2)}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_what_is_past_the_bounds_of_a_look_is_not_taken(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    """Else the names that were not seen would get what the host has by then for their base."""
+    monkeypatch.setattr(*BOUNDS[bound])
+    with pytest.raises(JailError, match="too many names"):
+        pair.carry()
+    assert (pair.old / "held" / "manifest").exists()
 
 
 FAULTS: dict[str, Callable[[Pair], object]] = {
