@@ -15,7 +15,6 @@ from jail.kernel import files
 from jail.light import Final
 from jail.plan.held import Held
 
-RESOLVE: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
 _PATH: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 
 IN_THE_WAY: Final = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EXDEV, errno.ENOENT, errno.ESTALE])

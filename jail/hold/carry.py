@@ -21,7 +21,6 @@ from jail.light import Final, Iterator, suppress
 from jail.plan.held import OVERLAY, Held
 
 _AGAIN: Final = ".again"
-_WITHIN: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
 
 
 def carry(old_folder: str, manifest: Manifest, new_folder: str, new_session: str) -> None:
@@ -105,7 +104,7 @@ def _news(thing: Held, covered: inside.Left, known: dict[str, base.Entry]) -> It
 def _names_in(tree: int, path: str) -> Iterator[str]:
     """All that is in a folder of a tree, relative to it; nothing where it is no folder (any more)."""
     try:
-        top = files.openat2(tree, path, files.FOLDER, _WITHIN)
+        top = files.openat2(tree, path, files.FOLDER, files.IN_TREE)
     except OSError:
         return
     try:

@@ -11,7 +11,7 @@ import os
 import stat
 
 from jail.hold import opening
-from jail.hold.beneath import RESOLVE, Near, split
+from jail.hold.beneath import Near, split
 from jail.kernel import files
 from jail.light import Final, suppress
 from jail.plan.held import FILE, Held
@@ -53,7 +53,7 @@ class Kept(Near):
         here = os.dup(self.root)
         for name in path.split("/"):
             try:
-                below = files.openat2(here, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, RESOLVE)
+                below = files.openat2(here, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, files.IN_TREE)
             finally:
                 os.close(here)
             here = below
@@ -85,7 +85,7 @@ class Kept(Near):
         """An fd for reading of a regular file. Raises OSError: ESTALE for anything else."""
         folder, name = self.place(path)
         try:
-            held = files.openat2(self.folder(folder), name, os.O_PATH | os.O_NOFOLLOW, RESOLVE)
+            held = files.openat2(self.folder(folder), name, os.O_PATH | os.O_NOFOLLOW, files.IN_TREE)
             try:
                 if not stat.S_ISREG(os.fstat(held).st_mode):
                     raise OSError(errno.ESTALE, "not a regular file any more", name)

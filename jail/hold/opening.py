@@ -14,7 +14,6 @@ from jail.kernel import files
 from jail.light import Callable, Final
 from jail.plan.held import COPY, FILE, Held
 
-_BENEATH: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
 _TOP: Final = files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
 _PATH_BYTES: Final = 4000
 """Of one path given to the kernel; PATH_MAX is 4096 (<linux/limits.h>)."""
@@ -72,10 +71,10 @@ def open_below(folder: int, path: str, flags: int) -> int:
     try:
         while len(path) > _PATH_BYTES // 4 and len(raw := os.fsencode(path)) > _PATH_BYTES:
             cut = raw.rindex(b"/", 0, _PATH_BYTES)
-            below = files.openat2(here, os.fsdecode(raw[:cut]), files.FOLDER, _BENEATH)
+            below = files.openat2(here, os.fsdecode(raw[:cut]), files.FOLDER, files.IN_TREE)
             os.close(here)
             here, path = below, os.fsdecode(raw[cut + 1 :])
-        return files.openat2(here, path or ".", flags, _BENEATH)
+        return files.openat2(here, path or ".", flags, files.IN_TREE)
     finally:
         os.close(here)
 

@@ -9,7 +9,7 @@ import errno
 import os
 
 from jail.hold import digests, journal, names
-from jail.hold.beneath import IN_THE_WAY, RESOLVE, Tree
+from jail.hold.beneath import IN_THE_WAY, Tree
 from jail.hold.journal import PUT, TAKE, Intent, Journal
 from jail.hold.seen import look, same, target_digest
 from jail.kernel import files, trees
@@ -27,7 +27,7 @@ def make(tree: Tree, book: Journal) -> int:
         book.add([journal.staging(tree.thing.name, tree.staging, 0)])
         book.reserve()
         os.mkdir(tree.staging, 0o700, dir_fd=tree.root)
-        tree.slots = files.openat2(tree.root, tree.staging, files.FOLDER, RESOLVE)
+        tree.slots = files.openat2(tree.root, tree.staging, files.FOLDER, files.IN_TREE)
         book.add([journal.staging(tree.thing.name, tree.staging, os.fstat(tree.slots).st_ino)])
     return tree.slots
 
@@ -37,7 +37,7 @@ def reopen(tree: Tree, name: str, inode: int) -> None:
     OSError.
     """
     try:
-        slots = files.openat2(tree.root, name, files.FOLDER, RESOLVE)
+        slots = files.openat2(tree.root, name, files.FOLDER, files.IN_TREE)
     except OSError as error:
         if error.errno not in IN_THE_WAY:
             raise

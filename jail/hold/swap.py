@@ -152,8 +152,7 @@ def _changed_mode(tree: Tree, intent: Intent, before: int, after: int) -> bool:
     folder, name = tree.place(intent.path)
     try:
         flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
-        resolve = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
-        fd = files.openat2(tree.folder(folder), name, flags, resolve)
+        fd = files.openat2(tree.folder(folder), name, flags, files.IN_TREE)
     except OSError as error:
         if error.errno in IN_THE_WAY:
             return False

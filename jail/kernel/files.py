@@ -21,6 +21,8 @@ RESOLVE_NO_SYMLINKS: Final = 0x04
 RESOLVE_BENEATH: Final = 0x08
 RESOLVE_IN_ROOT: Final = 0x10
 """<linux/openat2.h>"""
+IN_TREE: Final = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV
+"""For a path in a tree that somebody else may be changing: nothing leads out of it, or onto another mount."""
 
 RENAME_NOREPLACE: Final = 1
 RENAME_EXCHANGE: Final = 2

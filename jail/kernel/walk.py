@@ -161,8 +161,7 @@ def _next(levels: list[tuple[Folder, list[str]]], way_in: Callable[[int, str], i
 
 
 def _enter(folder: int, name: str) -> int:
-    resolve = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_XDEV
-    return files.openat2(folder, name, files.FOLDER, resolve)
+    return files.openat2(folder, name, files.FOLDER, files.IN_TREE)
 
 
 def _enter_across(folder: int, name: str) -> int:
