@@ -4,7 +4,6 @@ Rule: as jail.hold.drop has it, the host shows again where the path was, and a l
 Nothing of the host is written. A copy gets the host's own file back; a held file its first content.
 """
 
-import errno
 import os
 import stat
 
@@ -120,17 +119,7 @@ def _cleared(kept: Kept, tree: Tree, path: str) -> bool:
         return True
     if tree.look(path) == "folder":
         return True  # it gets the host's bits back
-    return _removed_folder(kept.folder(folder), name)
-
-
-def _removed_folder(folder: int, name: str) -> bool:
-    try:
-        os.rmdir(name, dir_fd=folder)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        return False
-    return True
+    return files.remove_empty(kept.folder(folder), name)
 
 
 def _copied_back(tree: Tree, kept: Kept, path: str) -> None:

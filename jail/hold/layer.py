@@ -18,6 +18,7 @@ import stat
 from jail.hold import base, marks
 from jail.hold.beneath import IN_THE_WAY, Tree, split
 from jail.hold.kept import Kept
+from jail.kernel import files
 from jail.light import Final, Iterable, suppress
 
 _NOT_SEEN: Final = IN_THE_WAY | {errno.EACCES}
@@ -118,9 +119,7 @@ class Layer:
         if found is None or not stat.S_ISDIR(found.st_mode) or self._host_mode(path) >= 0:
             return True
         folder, name = split(path)
-        with suppress_full():
-            os.rmdir(name, dir_fd=self._kept.folder(folder))
-        return self._kept.look(path) is None
+        return files.remove_empty(self._kept.folder(folder), name)
 
     def prune(self, settled: set[str]) -> None:
         """Remove folders of ours that have nothing of their own any more; those in `settled` get the mode of
@@ -136,8 +135,7 @@ class Layer:
                 continue
             if path and not marks.is_opaque(self._kept.folder(path)):
                 folder, name = split(path)
-                with suppress_full():
-                    os.rmdir(name, dir_fd=self._kept.folder(folder))
+                if files.remove_empty(self._kept.folder(folder), name):
                     continue
             if not alike:
                 os.chmod(f"/proc/self/fd/{self._kept.folder(path)}", mode)
@@ -150,17 +148,6 @@ class Layer:
             if error.errno in _NOT_SEEN:
                 return -1
             raise
-
-
-class suppress_full:  # noqa: N801 - as contextlib's suppress
-    """A block that ends where a folder is not empty."""
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> bool:
-        """Whether that was it."""
-        return isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST)
 
 
 def above(paths: Iterable[str]) -> set[str]:

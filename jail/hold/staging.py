@@ -5,7 +5,6 @@ What lies in it after a kill lay where others of the same account could write, s
 it goes anywhere. The host's own things that are in it are removed only when they are what was to be replaced.
 """
 
-import errno
 import os
 
 from jail.hold import digests, journal, names
@@ -13,9 +12,6 @@ from jail.hold.beneath import IN_THE_WAY, Tree
 from jail.hold.journal import PUT, TAKE, Intent, Journal
 from jail.hold.seen import look, same, target_digest
 from jail.kernel import files, trees
-from jail.light import Final
-
-_NOT_EMPTY: Final = (errno.ENOTEMPTY, errno.EEXIST)
 
 
 def make(tree: Tree, book: Journal) -> int:
@@ -118,11 +114,7 @@ def _remove_folder(tree: Tree, intent: Intent) -> None:
     there = look(tree.slots, intent.slot)
     if there is None or there.kind != "folder":
         return
-    try:
-        os.rmdir(intent.slot, dir_fd=tree.slots)
-    except OSError as error:
-        if error.errno not in _NOT_EMPTY:
-            raise
+    if not files.remove_empty(tree.slots, intent.slot):
         folder, name = tree.place(intent.path)
         try:
             files.rename_noreplace(tree.slots, intent.slot, tree.folder(folder), name)

@@ -133,13 +133,14 @@ def _rmdir(tree: Tree, intent: Intent, folder: int, name: str) -> None:
         os.chown(intent.slot, there.uid, there.gid, dir_fd=tree.slots)
         os.chmod(intent.slot, there.mode, dir_fd=tree.slots)
         os.utime(intent.slot, ns=(there.mtime_ns, there.mtime_ns), dir_fd=tree.slots)
+    gone = False
     try:
-        os.rmdir(name, dir_fd=folder)
-    except OSError as error:
-        os.rmdir(intent.slot, dir_fd=tree.slots)
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise ConflictError(FILLED) from error
-        raise
+        gone = files.remove_empty(folder, name)
+    finally:
+        if not gone:
+            os.rmdir(intent.slot, dir_fd=tree.slots)
+    if not gone:
+        raise ConflictError(FILLED)
 
 
 def _mode(tree: Tree, intent: Intent) -> None:

@@ -165,6 +165,20 @@ def close_on_exec_from(first: int) -> None:
     libc.syscall(f"close_range({first})", number("close_range"), first, 0xFFFFFFFF, CLOSE_RANGE_CLOEXEC)
 
 
+def remove_empty(folder: int, name: str) -> bool:
+    """Remove a folder beneath an open one; False, with nothing done, where something is in it. Raises
+    OSError.
+    """
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except OSError as error:
+        # rmdir(2): either of both, as the file system likes.
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
+
+
 def rename_noreplace(old_folder: int, old: str, new_folder: int, new: str) -> None:
     """Move a name, never over another one and never through a symlink (renameat2(2), RENAME_NOREPLACE)."""
     libc.syscall(f"renameat2({old})", number("renameat2"), old_folder, old, new_folder, new, RENAME_NOREPLACE)

@@ -25,7 +25,6 @@ LOST_NAMES: Final = 100
 
 _CHUNK: Final = 1 << 20
 """Bytes read at once: few system calls, little memory."""
-_NOT_EMPTY: Final = (errno.ENOTEMPTY, errno.EEXIST)
 _Update = Callable[[bytes], object]
 
 
@@ -84,13 +83,9 @@ def _removed(fd: int, name: str) -> bool:
     except (IsADirectoryError, PermissionError):
         # unlink(2) of a folder: EISDIR on Linux, EPERM where the file system says it as POSIX does.
         try:
-            os.rmdir(name, dir_fd=fd)
+            return files.remove_empty(fd, name)
         except FileNotFoundError:
             return True
-        except OSError as error:
-            if error.errno not in _NOT_EMPTY:
-                raise
-            return False
     return True
 
 

@@ -31,3 +31,17 @@ def test_two_names_change_places_in_one_step_and_both_must_be_there(tmp_path: Pa
     os.close(fd)
     with pytest.raises(OSError, match="syncfs"):
         files.sync(fd)
+
+
+def test_only_an_empty_folder_is_removed_and_all_else_is_left_or_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full" / "in").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    fd = os.open(tmp_path, os.O_PATH)
+    assert files.remove_empty(fd, "empty")
+    assert not files.remove_empty(fd, "full")
+    for name, error in (("empty", FileNotFoundError), ("file", NotADirectoryError)):
+        with pytest.raises(error):
+            files.remove_empty(fd, name)
+    os.close(fd)
+    assert sorted(os.listdir(tmp_path)) == ["file", "full"]
