@@ -18,7 +18,7 @@ that was cut short spoils no other.
 import os
 import stat
 
-from jail.kernel import files, walk
+from jail.kernel import files, walk, writing
 from jail.kernel.digest import sha256_hex
 from jail.light import Callable, Final, Iterator, Mapping, NamedTuple, suppress
 
@@ -92,8 +92,7 @@ class Writer:
 
     def __init__(self, file_path: str) -> None:
         self._path = file_path
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._fd = os.open(f"{file_path}.new", flags, 0o600)
+        self._fd = writing.create(f"{file_path}.new", os.O_TRUNC)
         self._records = [_HEAD]
         self._entries = 0
 
@@ -111,8 +110,7 @@ class Writer:
     def _flush(self) -> None:
         content = b"\0".join([*self._records, b""])
         self._records.clear()
-        while content:
-            content = content[os.write(self._fd, content) :]
+        writing.write_all(self._fd, content)
 
     def finish(self) -> None:
         """The base is whole: give it its place."""
@@ -267,11 +265,9 @@ def pin(held_folder: str, name: str, entries: Mapping[str, Entry]) -> None:
         b"\0%d %s/%s\0" % (len(raw), _packed(entry), raw)
         for raw, entry in ((os.fsencode(path), entry) for path, entry in entries.items())
     )
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(file_of(held_folder, name) + SINCE, flags, 0o600)
+    fd = writing.create(file_of(held_folder, name) + SINCE, os.O_APPEND)
     try:
-        while content:
-            content = content[os.write(fd, content) :]
+        writing.write_all(fd, content)
         os.fsync(fd)
     finally:
         os.close(fd)

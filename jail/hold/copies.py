@@ -11,7 +11,7 @@ import os
 import stat
 
 from jail.hold import base
-from jail.kernel import files, sparse, trees, walk
+from jail.kernel import files, sparse, trees, walk, writing
 from jail.light import Final
 
 COPY_BYTES: Final = 1 << 30
@@ -155,8 +155,7 @@ class _Copy:
             self._bounds.bytes -= min(found.st_size, found.st_blocks * 512)
             if self._bounds.bytes < 0:
                 raise trees.TooLargeError
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            out = os.open(name, flags, 0o600, dir_fd=target)
+            out = writing.create(name, folder=target)
             try:
                 sparse.copy(fd, out, found.st_size)
                 _dress(out, found, self._owner)

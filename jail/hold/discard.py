@@ -16,7 +16,7 @@ from jail.hold.kept import Kept
 from jail.hold.layer import Layer
 from jail.hold.store import Manifest
 from jail.hold.transaction import Applied, Record
-from jail.kernel import files, sparse, trees
+from jail.kernel import files, sparse, trees, writing
 from jail.light import Final, Sequence, suppress
 from jail.plan.held import COPY, FILE, Held
 
@@ -150,13 +150,10 @@ def _copied_back(tree: Tree, kept: Kept, path: str) -> None:
     os.utime(name, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=target, follow_symlinks=False)
 
 
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 def _content_back(source: int, target: int, name: str) -> None:
     fd = os.open(name, files.FILE, dir_fd=source)
     try:
-        out = os.open(name, _NEW, 0o600, dir_fd=target)
+        out = writing.create(name, folder=target)
         try:
             sparse.copy(fd, out, os.fstat(fd).st_size)
         finally:
@@ -173,7 +170,7 @@ def _file_back(held: str, thing: Held, kept: Kept) -> None:
         partial = f"{name}.new"
         with suppress(FileNotFoundError):
             os.unlink(partial, dir_fd=kept.root)
-        out = os.open(partial, _NEW, 0o600, dir_fd=kept.root)
+        out = writing.create(partial, folder=kept.root)
         try:
             sparse.copy(source, out, os.fstat(source).st_size)
             owner = os.fstat(kept.root)

@@ -13,7 +13,7 @@ from jail.hold.change import DELETED, RENAMED, SETTINGS, Change
 from jail.hold.kept import Kept
 from jail.hold.layer import Layer, above
 from jail.hold.store import Manifest
-from jail.kernel import files, sparse, trees
+from jail.kernel import files, sparse, trees, writing
 from jail.light import Final, Iterable, suppress
 from jail.plan.held import FILE, OVERLAY
 
@@ -52,8 +52,7 @@ def _file(session_folder: str, tree: Tree, changes: list[Change]) -> None:
     if not os.path.exists(path + NEXT) and all(change.what != SETTINGS for change in changes):
         source = opening.open_new(session_folder, tree.thing, "")
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            out = os.open(path + NEXT, flags, 0o600)
+            out = writing.create(path + NEXT, os.O_TRUNC)
             try:
                 sparse.copy(source, out, os.fstat(source).st_size)
             finally:

@@ -23,7 +23,7 @@ from jail.hold.journal import MODE, PUT, TAKE, Intent, Journal
 from jail.hold.kept import Kept
 from jail.hold.making import ConflictError, Wanted, make
 from jail.hold.seen import Seen, fits, look, mode_for
-from jail.kernel import sparse
+from jail.kernel import writing
 from jail.light import Callable, Final, NamedTuple
 from jail.plan.held import FILE
 
@@ -146,9 +146,9 @@ class Stage:
 
     def _next_base(self, content: bytes) -> None:
         path = base.file_of(store.folder_of(self._session), self.tree.thing.name) + drop.NEXT
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = writing.create(path, os.O_TRUNC)
         try:
-            sparse.write(fd, content, 0)
+            writing.write_all(fd, content)
             os.fsync(fd)
         finally:
             os.close(fd)

@@ -19,7 +19,7 @@ import os
 import stat
 
 from jail.errors import JailError
-from jail.kernel import files
+from jail.kernel import files, writing
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple, suppress
 from jail.plan.held import COPY, FILE, OVERLAY, Held
@@ -66,11 +66,9 @@ def write_manifest(held_folder: str, manifest: Manifest) -> None:
     values = {**manifest._asdict(), "held": [thing._asdict() for thing in manifest.held]}
     content = encode(values).encode("ascii") + b"\n"
     partial, final = f"{held_folder}/{MANIFEST}.new", f"{held_folder}/{MANIFEST}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(partial, flags, 0o600)
+    fd = writing.create(partial, os.O_TRUNC)
     try:
-        while content:
-            content = content[os.write(fd, content) :]
+        writing.write_all(fd, content)
     finally:
         os.close(fd)
     os.replace(partial, final)
@@ -147,11 +145,10 @@ def _read(path: str) -> tuple[bytes, int]:
 
 
 def _write(path: str, content: bytes, mode: int, owner: tuple[int, int]) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    fd = writing.create(path, mode=mode)
     try:
         os.fchown(fd, *owner)
-        while content:
-            content = content[os.write(fd, content) :]
+        writing.write_all(fd, content)
     finally:
         os.close(fd)
 

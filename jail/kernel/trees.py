@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 
-from jail.kernel import files, sparse, walk
+from jail.kernel import files, sparse, walk, writing
 from jail.kernel.digest import sha256
 from jail.light import Callable, Final, NamedTuple, suppress
 
@@ -280,9 +280,7 @@ def _content(fd: int, target: int, new: str, bounds: Bounds) -> int:
     if min(found.st_size, found.st_blocks * 512) > bounds.bytes:
         raise TooLargeError
     try:
-        out = os.open(
-            new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=target
-        )
+        out = writing.create(new, folder=target)
     except FileExistsError:
         return -1
     try:

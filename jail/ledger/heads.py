@@ -16,6 +16,7 @@ import fcntl
 import os
 import time
 
+from jail.kernel import writing
 from jail.ledger import chain
 from jail.ledger.failure import failure
 from jail.light import Final
@@ -31,15 +32,8 @@ INDEX_WAIT_S: Final = 5.0
 """How long an append to the index waits for its lock. A holder needs microseconds; a stopped one must not
 stop every launch."""
 _POLL_S: Final = 0.005
-
-
-def write_whole(fd: int, raw: bytes) -> None:
-    """write(2) until all of `raw` is out. One call, unless the file system took only a part; then the next
-    one says why.
-    """
-    done = os.write(fd, raw)
-    while done < len(raw):
-        done += os.write(fd, raw[done:])
+write_whole: Final = writing.write_all
+"""The one way by which bytes come into a ledger, its head file and the index."""
 
 
 def put_head(
@@ -51,8 +45,7 @@ def put_head(
     """
     name, new = (REVIEW_HEAD, NEW_REVIEW_HEAD) if of == REVIEW else (HEAD, NEW_HEAD)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(new, flags, 0o600, dir_fd=folder_fd)
+        fd = writing.create(new, folder=folder_fd)
         try:
             write_whole(fd, chain.head(session, seq, last, of))
             if sync:

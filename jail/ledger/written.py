@@ -11,6 +11,7 @@ import os
 import stat
 
 from jail.errors import JailError
+from jail.kernel import writing
 from jail.ledger.failure import failure
 from jail.light import Final, Iterable, NamedTuple
 
@@ -106,12 +107,9 @@ def _is_known(path: str, trees: Trees) -> bool:
 def _replace(folder: int, lines: list[str]) -> None:
     text = "".join(f"{_escaped(line)}\n" for line in lines).encode("utf-8", "surrogateescape")
     partial = f"{NAME}.new"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(partial, flags, 0o600, dir_fd=folder)
+    fd = writing.create(partial, os.O_TRUNC, folder=folder)
     try:
-        left = memoryview(text)
-        while left:
-            left = left[os.write(fd, left) :]
+        writing.write_all(fd, text)
         os.fsync(fd)
     finally:
         os.close(fd)
