@@ -2,7 +2,7 @@
 
 Rule: only what the kernel makes counts as a deletion: the marks of an *upper layer* (jail.hold.marks), which
 overlayfs lets no one make through the mount. In a copy they can be made by anybody and mean nothing. The tree
-is only read, by fds; a folder whose path is past PATH_BYTES is named, and nothing in it is.
+is only read, by fds; a folder whose path is past names.PATH_BYTES is named, and nothing in it is.
 """
 
 import errno
@@ -10,9 +10,8 @@ import os
 import stat
 
 from jail.errors import JailError
-from jail.hold import digests, marks
+from jail.hold import digests, marks, names
 from jail.hold.change import ABSENT, State
-from jail.hold.names import PATH_BYTES
 from jail.kernel import files, walk
 from jail.light import Callable, Final
 
@@ -91,7 +90,7 @@ def _look_in(folder: walk.Folder, prefix: str, left: Left, touched: Touched, mad
             found = dirent.stat(follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode):
                 left.states[path] = _folder_state(found)
-                if is_too_long(path):
+                if names.is_too_long(path):
                     left.beyond.add(path)
                     if upper or _is_stirred(folder.fd, dirent.name, made_ns):
                         left.stirred.add(path)
@@ -123,11 +122,6 @@ def _is_stirred(parent: int, name: str, made_ns: int) -> bool:
         return False
     finally:
         os.close(fd)
-
-
-def is_too_long(path: str) -> bool:
-    """Whether a path is past PATH_BYTES."""
-    return len(path) * 4 > PATH_BYTES and len(os.fsencode(path)) > PATH_BYTES
 
 
 def _folder_state(found: os.stat_result) -> State:

@@ -42,12 +42,17 @@ def complaint(path: str, new: State) -> str:
         return "a file too large to be compared"
     if not path:
         return ""
-    if len(path) * 4 > PATH_BYTES and len(os.fsencode(path)) > PATH_BYTES:
+    if is_too_long(path):
         return f"a path of more than {PATH_BYTES} bytes"
     for name in path.split("/"):
         if wrong := _wrong(name, made=new.kind != "absent"):
             return wrong
     return ""
+
+
+def is_too_long(path: str) -> bool:
+    """Whether a path is past PATH_BYTES."""
+    return len(path) * 4 > PATH_BYTES and len(os.fsencode(path)) > PATH_BYTES
 
 
 def _wrong(name: str, *, made: bool) -> str:

@@ -74,3 +74,9 @@ def test_what_is_deleted_is_refused_for_all_else(path: str) -> None:
 def test_what_has_no_content_that_can_be_compared_is_never_applied(new: State) -> None:
     assert names.complaint("a", new)
     assert names.complaint("", new)
+
+
+def test_a_path_is_too_long_by_its_bytes_whatever_its_characters() -> None:
+    for letter, size in (("a", 1), ("é", 2), ("\udcff", 1), ("🐙", 4)):
+        assert not names.is_too_long(letter * (names.PATH_BYTES // size))
+        assert names.is_too_long(letter * (names.PATH_BYTES // size + 1))
