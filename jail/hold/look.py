@@ -30,6 +30,7 @@ from jail.hold.change import (
 )
 from jail.hold.hostside import HostSide
 from jail.hold.opening import link_host, link_new, open_host, open_new
+from jail.hold.seen import mode_for
 from jail.hold.store import Manifest
 from jail.light import Final, Iterable, Iterator
 from jail.plan.held import FILE, GIT_CONFIG, OVERLAY, Held
@@ -45,8 +46,6 @@ HOLDS_CONFLICT: Final = "something in it changed on the host since the run began
 NOT_WHOLE: Final = "its base is unknown: the snapshot was not finished"
 BEGAN: Final = "its base is unknown: it changed on the host while the run began"
 BEYOND: Final = "its path is too long for what is in it to be looked at"
-_GAINED: Final = 0o775
-"""Permission bits that a file or folder can gain by being applied."""
 
 
 def changes(session_folder: str, manifest: Manifest) -> Iterator[Change]:
@@ -113,7 +112,7 @@ def _differs(old: State, new: State) -> str:
 
 def _is_done(new: State, now: State) -> bool:
     """Whether a host that has moved off the base has what would be applied; times do not count."""
-    kept = new._replace(mode=new.mode & _GAINED)
+    kept = new._replace(mode=mode_for(new, now))
     return any(_differs(now, each) in ("", TIME) for each in (new, kept))
 
 

@@ -76,7 +76,7 @@ def target_digest(folder: int, name: str) -> str:
     return sha256_hex(os.fsencode(os.readlink(name, dir_fd=folder)))
 
 
-def mode_for(new: State, there: Seen | None) -> int:
+def mode_for(new: State, there: Seen | State | None) -> int:
     """The permission bits that a path gets: those of the session, without NEVER_GAINED, but for those of them
     that the host's own file (o+w) or folder (setgid, sticky, o+w) has already.
     """

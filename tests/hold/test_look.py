@@ -274,6 +274,7 @@ MEANWHILE: dict[str, tuple[str, Act, list[str]]] = {
     ),
     "changed bits": ("echo x >alpha; touch beta", lambda tree: (tree / "beta").chmod(0o600), ["M alpha", f"t beta: {look.CHANGED}"]),
     "gave the bits that would be applied": ("chmod 4777 alpha", lambda tree: (tree / "alpha").chmod(0o775), []),
+    "gave a folder the bits that would be applied": ("chmod 6777 d", lambda tree: (tree / "d").chmod(0o2775), []),
 }  # fmt: skip
 
 
