@@ -13,7 +13,7 @@ import stat
 from itertools import islice
 
 from jail.hold import gitconfig
-from jail.hold.gitlinks import WORKTREE, Place, is_git_dir, is_submodule, is_worktree
+from jail.hold.gitlinks import FOLDED, WORKTREE, Place, is_git_dir, is_submodule, is_worktree
 from jail.kernel import files, walk
 from jail.light import Final
 from jail.plan import protected
@@ -36,7 +36,7 @@ JUDGED: Final = frozenset(
 )
 """Names in a git dir made inside whose coming or changing is a reason to look; its index and objects are not.
 """
-MAKE_A_GIT_DIR: Final = frozenset(["head", "objects", "refs", "commondir"])
+MAKE_A_GIT_DIR: Final = frozenset(FOLDED)
 
 
 def offences(gitdir: int, place: Place | None = None) -> list[tuple[str, str]]:

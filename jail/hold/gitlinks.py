@@ -29,9 +29,18 @@ class Place(NamedTuple):
     trees: tuple[tuple[str, int], ...]
 
 
-def is_git_dir(names: Collection[str]) -> bool:
-    """Whether git would take a folder with these names for a git dir."""
-    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
+PARTS: Final = ("HEAD", "commondir", "objects", "refs")
+"""The names by which git knows a git dir (its setup.c, is_git_directory)."""
+FOLDED: Final = tuple(name.lower() for name in PARTS)
+"""The same as jail.plan.protected compares names: where a file system knows no case."""
+
+
+def is_git_dir(names: Collection[str], *, folded: bool = False) -> bool:
+    """Whether git would take a folder with these names for a git dir. `folded`: as FOLDED are, the names are
+    canonical.
+    """
+    head, common, objects, refs = FOLDED if folded else PARTS
+    return head in names and (common in names or (objects in names and refs in names))
 
 
 def is_submodule(place: Place, setting: gitconfig.Setting) -> bool:

@@ -14,7 +14,7 @@ more counts as modified: nobody can compare it.
 import os
 
 from jail.errors import JailError
-from jail.hold import base, closed, freshgit, inside, opening, renames, store
+from jail.hold import base, closed, gitlinks, inside, opening, renames, store
 from jail.hold.change import (
     ABSENT,
     ADDED,
@@ -220,10 +220,8 @@ class _Tree:
     def _is_git_dir(self, path: str) -> bool:
         folder = path.rpartition("/")[0]
         beside = f"{folder}/" if folder else ""
-        made = {
-            name for name in ("HEAD", "commondir", "objects", "refs") if beside + name in self._left.states
-        }
-        return freshgit.is_git_dir({*self._host.names(folder), *made})
+        made = {name for name in gitlinks.PARTS if beside + name in self._left.states}
+        return gitlinks.is_git_dir({*self._host.names(folder), *made})
 
     def _folders_that_stay(self, judged: list[Change], by_folder: dict[str, list[str]]) -> list[Change]:
         """Deleted folders that the host needs: they, and those above them, are conflicts."""

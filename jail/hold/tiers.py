@@ -28,6 +28,7 @@ from jail.hold.change import (
     WARNED,
     Change,
 )
+from jail.hold.gitlinks import is_git_dir
 from jail.plan import autoexec, protected
 from jail.plan.held import Held
 from jail.plan.protected import canonical
@@ -225,12 +226,9 @@ def _row_of_git(rest: tuple[str, ...]) -> protected.Protected | None:
 
 def _is_git_dir(folder: str, ground: Ground) -> bool:
     path = f"{ground.thing.path}/{folder}".rstrip("/")
-    return canonical(os.path.basename(path)) == ".git" or _are_of_git(ground.contents.names(folder))
-
-
-def _are_of_git(names: frozenset[str]) -> bool:
-    """Whether git would take a folder with these canonical names for a git dir, where it knows no case."""
-    return "head" in names and ("commondir" in names or ("objects" in names and "refs" in names))
+    if canonical(os.path.basename(path)) == ".git":
+        return True
+    return is_git_dir(ground.contents.names(folder), folded=True)
 
 
 def _of_part(change: Change, row: protected.Protected, rest: tuple[str, ...], ground: Ground) -> _Verdict:
@@ -259,7 +257,7 @@ def _of_making(change: Change, folder: str, ground: Ground) -> _Verdict:
     from then on.
     """
     contents = ground.contents
-    if change.old.kind != "absent" or not _are_of_git(contents.names(folder)):
+    if change.old.kind != "absent" or not is_git_dir(contents.names(folder), folded=True):
         return PLAIN, ""
     above = f"{folder}/" if folder else ""
     config = contents.old(f"{above}config")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jail.hold import freshgit
-from jail.hold.gitlinks import Place
+from jail.hold.gitlinks import Place, is_git_dir
+from jail.plan.protected import canonical
 
 GIT = "/usr/bin/git"
 
@@ -59,6 +60,18 @@ def ground(made: Ground, tmp_path: Path) -> Iterator[Ground]:
     yield made
     shutil.rmtree(made.workspace)
     shutil.copytree(tmp_path / "kept", made.workspace, symlinks=True)
+
+
+GIT_DIRS = ["HEAD commondir", "HEAD objects refs", "HEAD commondir objects refs config"]
+NO_GIT_DIRS = ["", "HEAD", "HEAD objects", "HEAD refs", "commondir", "objects refs", "config hooks"]
+
+
+@pytest.mark.parametrize("names", [*GIT_DIRS, *NO_GIT_DIRS])
+def test_a_git_dir_is_known_by_its_names_as_they_are_or_where_no_case_counts(names: str) -> None:
+    expected = names in GIT_DIRS
+    assert is_git_dir(names.split()) == expected
+    assert is_git_dir(set(map(canonical, names.swapcase().split())), folded=True) == expected
+    assert not is_git_dir(names.lower().split()), "git knows case"
 
 
 def test_what_git_itself_makes_may_stay(ground: Ground) -> None:
