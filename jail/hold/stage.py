@@ -40,7 +40,7 @@ class Instead(NamedTuple):
     base: bytes | None = None
 
 
-Content = Callable[[Change], Instead | bytes | None]
+Content = Callable[[Change], Instead | None]
 """The content that a file gets instead of the session's, for those of which not all is taken over (a git
 config); None: the session's.
 """
@@ -138,11 +138,11 @@ class Stage:
 
     def _content(self, change: Change) -> bytes | None:
         found = self._instead(change) if self._instead is not None and change.new.kind == "file" else None
-        if isinstance(found, Instead):
-            if found.base is not None and self.tree.thing.kind == FILE:
-                self._next_base(found.base)
-            return found.content
-        return found
+        if found is None:
+            return None
+        if found.base is not None and self.tree.thing.kind == FILE:
+            self._next_base(found.base)
+        return found.content
 
     def _next_base(self, content: bytes) -> None:
         path = base.file_of(store.folder_of(self._session), self.tree.thing.name) + drop.NEXT

@@ -450,7 +450,7 @@ def test_a_git_config_gets_the_content_of_who_read_its_keys(held: Holding) -> No
     held.begin()
     lay(held.upper, {"g/config": "session"})
     chosen = [held.change("g/config", change.SETTINGS)]
-    applied = apply(str(held.session), held.manifest, chosen, held.record, lambda _: b"merged")
+    applied = apply(str(held.session), held.manifest, chosen, held.record, lambda _: Instead(b"merged"))
     assert applied.conflicts == ()
     assert (held.tree / "g/config").read_text() == "merged"
     assert (held.upper / "g/config").read_text() == "session"
