@@ -29,13 +29,10 @@ from jail.hold.change import (
     State,
 )
 from jail.hold.hostside import HostSide
-from jail.hold.opening import link_host, link_new, open_host, open_new
 from jail.hold.seen import mode_for
 from jail.hold.store import Manifest
 from jail.light import Final, Iterable, Iterator
 from jail.plan.held import FILE, GIT_CONFIG, OVERLAY, Held
-
-__all__ = ["changes", "link_host", "link_new", "open_host", "open_new"]
 
 CHANGED: Final = "changed on the host since the run began"
 APPEARED: Final = "added on the host since the run began"

@@ -382,7 +382,7 @@ def test_bits_that_were_taken_away_stay_away_and_sockets_are_named(tmp_path: Pat
     assert changes["n/in/sock"].new.kind == "socket"
     after = (session.inside / "n").stat()
     assert (before.st_mode, before.st_ctime_ns) == (after.st_mode, after.st_ctime_ns)
-    fd = look.open_new(str(session.folder), session.thing, "n/in/f")
+    fd = opening.open_new(str(session.folder), session.thing, "n/in/f")
     assert os.read(fd, 100) == b"closed"
     os.close(fd)
     os.chmod(session.inside / "n", 0o700)

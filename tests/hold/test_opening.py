@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.hold import look, opening
+from jail.hold import opening
 from jail.plan.held import COPY, FILE, OVERLAY, Held
 from support.overlays import deepen, in_memory
 
@@ -23,13 +23,13 @@ def opener(tmp_path: Path, side: str) -> tuple[Path, Open, Callable[[str], str]]
     if side == "host":
         return (
             top,
-            lambda path: look.open_host(thing, path),
-            lambda path: look.link_host(thing, path),
+            lambda path: opening.open_host(thing, path),
+            lambda path: opening.link_host(thing, path),
         )
     return (
         top,
-        lambda path: look.open_new(str(tmp_path), thing, path),
-        lambda path: look.link_new(str(tmp_path), thing, path),
+        lambda path: opening.open_new(str(tmp_path), thing, path),
+        lambda path: opening.link_new(str(tmp_path), thing, path),
     )
 
 
