@@ -32,7 +32,7 @@ of a git config that was there before, whose keys are looked at one by one and n
 PLAIN: Final = ""
 WARNED: Final = autoexec.WARNED
 REFUSED: Final = autoexec.REFUSED
-NEVER: Final = "never"
+NEVER: Final = autoexec.NEVER
 TIERS: Final = (NEVER, REFUSED, WARNED, PLAIN)
 """How a change is met, the gravest first: it cannot be applied at all; only when its path is named, word for
 word; with a warning; like any other.

@@ -10,6 +10,8 @@ depth.
 from jail.light import Final, NamedTuple
 from jail.plan.protected import canonical
 
+NEVER: Final = "never"
+"""The word for what no row says: that a change cannot be applied at all."""
 WARNED: Final = "warned"
 REFUSED: Final = "refused"
 """How a person meets a change of such a file: with a warning, or not before it is named, word for word.

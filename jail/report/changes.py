@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from jail.errors import printable
+from jail.plan.autoexec import NEVER, REFUSED, WARNED
 from jail.policy.amounts import measured_size
 
 MOST: Final = 60
@@ -19,9 +20,6 @@ MOST: Final = 60
 PATH_WIDTH: Final = 48
 """Columns for paths before what is said of them; longer ones push it to the right."""
 
-NEVER: Final = "never"
-REFUSED: Final = "refused"
-WARNED: Final = "warned"
 CONFLICT: Final = "conflict"
 MODE: Final = "m"
 
