@@ -22,7 +22,7 @@ PATH_BYTES: Final = 4095
 """PATH_MAX of <linux/limits.h> without its NUL."""
 NAME_BYTES: Final = 255
 """NAME_MAX of <linux/limits.h>."""
-STAGING: Final = ".jail-apply-"
+STAGING_PREFIX: Final = ".jail-apply-"
 """How the folder begins in which changes are made ready (hold/apply.py)."""
 _CONTROL: Final = frozenset(map(chr, [*range(0x20), *range(0x7F, 0xA0)]))
 _KINDS: Final = {
@@ -64,7 +64,7 @@ def _wrong(name: str, *, made: bool) -> str:
         return "a newline or other control character in its name"
     if name != ".git" and _is_git(name):
         return "another spelling of .git, which some file systems and git take for it"
-    if canonical(name).startswith(STAGING):
+    if canonical(name).startswith(STAGING_PREFIX):
         return "a name that jail uses while it applies"
     return ""
 

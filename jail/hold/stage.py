@@ -191,7 +191,7 @@ def _refuse(change: Change) -> None:
         raise ConflictError(f"a {change.new.kind} is never applied")
     for path in (change.path, change.source):
         parts = path.split("/") if path else []
-        if {"", ".", ".."} & set(parts) or (parts and parts[0].startswith(names.STAGING)):
+        if {"", ".", ".."} & set(parts) or (parts and parts[0].startswith(names.STAGING_PREFIX)):
             raise ConflictError("no path of a tree")
 
 

@@ -19,7 +19,7 @@ def make(tree: Tree, book: Journal) -> int:
     OSError.
     """
     if tree.slots < 0:
-        tree.staging = f"{names.STAGING}{os.urandom(8).hex()}"
+        tree.staging = f"{names.STAGING_PREFIX}{os.urandom(8).hex()}"
         book.add([journal.staging(tree.thing.name, tree.staging, 0)])
         book.reserve()
         os.mkdir(tree.staging, 0o700, dir_fd=tree.root)

@@ -11,9 +11,10 @@ import pytest
 
 from jail.errors import JailError
 from jail.hold import look
+from jail.hold.names import STAGING_PREFIX
 from jail.kernel import mounts, namespaces
 from support import steps
-from support.holding import STAGING, Holding, lay, seen
+from support.holding import Holding, lay, seen
 
 BEFORE = {"changed": "old", "deleted": "old", "dir/b": "b", "to-file/in": "in", "moved": "content"}
 AFTER = {
@@ -54,7 +55,7 @@ def apply(held: Holding) -> None:
 
 
 def tree(held: Holding) -> dict[str, str | None]:
-    return {name: text for name, text in seen(held.tree).items() if not name.startswith(STAGING)}
+    return {name: text for name, text in seen(held.tree).items() if not name.startswith(STAGING_PREFIX)}
 
 
 def mode(held: Holding) -> int:
@@ -170,7 +171,7 @@ def test_what_the_host_does_after_a_kill_is_never_lost(tmp_path: Path) -> None:
             assert finished_once is not None
             texts = [file.read_text() for file in held.tree.rglob("*") if file.is_file()]
             assert "the host's" in texts, (at, path, finished_once)
-            kept = [name for name in held.left() if name.startswith(STAGING)]
+            kept = [name for name in held.left() if name.startswith(STAGING_PREFIX)]
             assert bool(kept) == bool(finished_once.problem), (at, path, finished_once)
 
 

@@ -13,11 +13,10 @@ from jail.hold import base, change, store
 from jail.hold.apply import apply, finish
 from jail.hold.change import ABSENT, Change, State
 from jail.hold.discard import discard
+from jail.hold.names import STAGING_PREFIX
 from jail.hold.transaction import Applied
 from jail.kernel import files
 from jail.plan.held import OVERLAY, Held
-
-STAGING = ".jail-apply-"
 
 
 def state(path: Path) -> State:
@@ -111,7 +110,7 @@ class Holding:
 
     def left(self) -> list[str]:
         """What should not be left of an apply: a staging folder, a journal."""
-        staged = [name for name in os.listdir(self.tree) if name.startswith(STAGING)]
+        staged = [name for name in os.listdir(self.tree) if name.startswith(STAGING_PREFIX)]
         return [*staged, *(name for name in os.listdir(self.held) if name == "journal")]
 
 
