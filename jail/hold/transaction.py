@@ -22,7 +22,7 @@ Record = Callable[[str, Change], None]
 After a kill -9 it may be called a second time: a line too many is better than one that is missing.
 """
 DONE: Final = "applied"
-REFUSED: Final = "refused"
+NOT_DONE: Final = "refused"
 
 
 class Applied(NamedTuple):
@@ -187,7 +187,7 @@ class Transaction:
         for change in done:
             self.record(DONE, change)
         for change in left:
-            self.record(REFUSED, change)
+            self.record(NOT_DONE, change)
         try:
             by_tree: dict[str, list[Change]] = {}
             for change in done:
