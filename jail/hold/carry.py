@@ -16,7 +16,7 @@ from jail.hold.change import UNKNOWN
 from jail.hold.store import Manifest
 from jail.kernel import files, trees, walk
 from jail.ledger.failure import failure
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from jail.light import Final, Iterator, suppress
 from jail.plan.held import OVERLAY, Held
 
@@ -33,7 +33,7 @@ def carry(old_folder: str, manifest: Manifest, new_folder: str, new_session: str
             if thing.kind == OVERLAY:
                 _pin_covered(held, thing)
                 _renew_work(held, thing, manifest)
-        review = Review.open(old_folder, manifest.session)
+        review = ReviewLedger.open(old_folder, manifest.session)
         try:
             review.append("resumed", by=new_session)
         finally:

@@ -15,7 +15,7 @@ from jail.hold.review import Review
 from jail.hold.stage import Instead
 from jail.hold.store import Manifest
 from jail.hold.transaction import DONE, Applied
-from jail.ledger.review import Review as Ledger
+from jail.ledger.review import ReviewLedger
 from jail.plan.held import FILE
 
 
@@ -34,7 +34,7 @@ def finished(session_folder: str, manifest: Manifest) -> Done | None:
     """Finish an apply that was interrupted; None where there is none. Raises JailError."""
     if not applier.unfinished(session_folder):
         return None
-    ledger = Ledger.open(session_folder, manifest.session)
+    ledger = ReviewLedger.open(session_folder, manifest.session)
     try:
         found = applier.finish(session_folder, manifest, recorded.into(ledger, manifest))
     finally:
@@ -54,7 +54,7 @@ def carry_out(
     """
     if not (apply or discard or left):
         return Done((), (), (), "")
-    ledger = Ledger.open(review.folder, review.manifest.session)
+    ledger = ReviewLedger.open(review.folder, review.manifest.session)
     try:
         into = recorded.into(ledger, review.manifest)
 

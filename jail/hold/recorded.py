@@ -6,11 +6,11 @@ digest, kind and mode, so that it tells without the session what was done.
 
 from jail.hold.change import RENAMED, Change, State
 from jail.hold.store import Manifest
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from jail.light import Callable
 
 
-def into(review: Review, manifest: Manifest) -> Callable[[str, Change], None]:
+def into(review: ReviewLedger, manifest: Manifest) -> Callable[[str, Change], None]:
     """What `hold.apply` and `hold.discard` call for each change that is done, and who refuses one for that:
     it appends an entry of that kind. Raises JailError where it cannot be written.
     """

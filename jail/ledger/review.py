@@ -27,13 +27,13 @@ _TAIL_BYTES: Final = 2 * ENTRY_LIMIT + 2
 """A whole last line, and the longest half that a killed writer can leave after it."""
 
 
-class Review(Chained):
+class ReviewLedger(Chained):
     """An open review ledger; made by `open`."""
 
     _opened_at = 0
 
     @classmethod
-    def open(cls, folder: str, session: str) -> "Review":
+    def open(cls, folder: str, session: str) -> "ReviewLedger":
         """The review ledger in the session's `folder`, made where there is none. Raises JailError, too when
         another process writes it or when it is not as jail left it.
         """

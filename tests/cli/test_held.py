@@ -7,7 +7,7 @@ import pytest
 from jail.cli.held import CONFLICT_LINES, holds, named, show_left
 from jail.errors import JailError
 from jail.hold import review
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from support.changed import held_session
 from support.ledgers import state_in, write
 
@@ -93,7 +93,7 @@ def test_a_session_that_another_went_on_from_says_which(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder, _ = write(state_in(tmp_path))
-    ledger = Review.open(str(folder), folder.name)
+    ledger = ReviewLedger.open(str(folder), folder.name)
     ledger.append("resumed", by="20261130-141502-k3f9x2ab")
     ledger.close()
     assert not holds(str(folder))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]  # it ships no types of its own
 import pytest
 
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from support.answers import new_jail
 from support.installed import Installed
 from support.jails import PATIENCE, Jail
@@ -138,7 +138,7 @@ def test_what_became_of_held_changes_follows_the_run(installed: Installed, tmp_p
     jail = new_jail(installed, tmp_path)
     assert jail.run("true").returncode == 0
     folder = jail.sessions()[-1]
-    review = Review.open(str(folder), folder.name)
+    review = ReviewLedger.open(str(folder), folder.name)
     review.append("applied", **{**REVIEWED, "path": "/w/\x1b[2J"})
     review.append("resumed", by="20261130-141502-k3f9x2ab")
     review.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 from jail.hold import recorded
 from jail.hold.change import ABSENT, ADDED, RENAMED, Change, State
 from jail.hold.store import Manifest
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from jail.plan.held import Held
 from support.ledgers import state_in, write
 
@@ -14,7 +14,7 @@ THINGS = (Held("t0", "overlay", "/w", "the workspace"), Held("f0", "file", "/w/.
 
 def test_an_entry_has_the_path_on_the_host_and_both_states(tmp_path: Path) -> None:
     folder = write(state_in(tmp_path))[0]
-    review = Review.open(str(folder), folder.name)
+    review = ReviewLedger.open(str(folder), folder.name)
     record = recorded.into(review, Manifest(folder.name, "/w", 1, 1, -1, 7, (), THINGS))
     record("applied", Change("t0", "b\udcff", RENAMED, ABSENT, FILE, FILE, source="a"))
     record("refused", Change("f0", "", ADDED, ABSENT, FILE, FILE, conflict="the host has another"))

@@ -12,7 +12,7 @@ from jail.launch import resume
 from jail.launch.resume import Resumed
 from jail.launch.start import Options
 from jail.ledger.place import Session, new_session
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from jail.plan.build import build
 from jail.plan.held import COPY, FILE, OVERLAY, Held
 from support.hosts import FACTS, POLICY
@@ -94,7 +94,7 @@ def state(tmp_path: Path) -> str:
 
 
 def _taken(folder: Path) -> None:
-    review = Review.open(str(folder), folder.name)
+    review = ReviewLedger.open(str(folder), folder.name)
     review.append("resumed", by="20261130-141502-k3f9x2ab")
     review.close()
 

@@ -13,7 +13,7 @@ import pytest
 from jail.errors import JailError
 from jail.ledger import chain, chained, heads, review
 from jail.ledger.reader import verify
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from support.installed import CHECKOUT
 from support.ledgers import REVIEWED, state_in, write
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def append(folder: Path, *kinds: str) -> None:
-    opened = Review.open(str(folder), folder.name)
+    opened = ReviewLedger.open(str(folder), folder.name)
     for number, kind in enumerate(kinds):
         opened.append(kind, **{**REVIEWED, "path": f"/w/{number}"})
     opened.close()
@@ -55,7 +55,7 @@ def test_it_goes_on_where_it_ended_and_its_marks_with_it(folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["start", "end", "swept", "guessed"])
 def test_only_the_kinds_of_a_review_are_written(folder: Path, kind: str) -> None:
-    opened = Review.open(str(folder), folder.name)
+    opened = ReviewLedger.open(str(folder), folder.name)
     with pytest.raises(JailError, match="defect in jail"):
         opened.append(kind)
     opened.close()
@@ -64,9 +64,9 @@ def test_only_the_kinds_of_a_review_are_written(folder: Path, kind: str) -> None
 
 
 def test_one_writer_at_a_time(folder: Path) -> None:
-    first = Review.open(str(folder), folder.name)
+    first = ReviewLedger.open(str(folder), folder.name)
     with pytest.raises(JailError, match="another process is at the changes"):
-        Review.open(str(folder), folder.name)
+        ReviewLedger.open(str(folder), folder.name)
     first.close()
     first.close()
     append(folder, "applied")
@@ -87,7 +87,7 @@ PLANTED: dict[str, Callable[[Path], object]] = {
 def test_what_was_planted_in_its_place_is_not_written(folder: Path, what: str) -> None:
     PLANTED[what](folder / "review.jsonl")
     with pytest.raises(JailError, match="review ledger"):
-        Review.open(str(folder), folder.name)
+        ReviewLedger.open(str(folder), folder.name)
 
 
 Change = Callable[[list[bytes]], list[bytes]]
@@ -145,7 +145,7 @@ def test_nothing_is_appended_to_a_damaged_end(folder: Path, name: str) -> None:
     file.write_bytes(b"".join(CHANGES[name][0](file.read_bytes().splitlines(keepends=True))))
     before = file.read_bytes()
     with pytest.raises(JailError, match="not as jail left it") as caught:
-        Review.open(str(folder), folder.name)
+        ReviewLedger.open(str(folder), folder.name)
     assert "jail verify" in caught.value.hint
     assert file.read_bytes() == before
 
@@ -159,13 +159,13 @@ def test_a_missing_file_is_found_by_its_marks(
     (folder / "review.head").unlink()
     assert "the index of sessions knows entry 0" in run_verify(folder)[1]
     with pytest.raises(JailError, match="not as jail left it"):
-        Review.open(str(folder), folder.name)
+        ReviewLedger.open(str(folder), folder.name)
 
 
 KILLED = """
 import os, sys
-from jail.ledger.review import Review
-opened = Review.open(sys.argv[1], sys.argv[2])
+from jail.ledger.review import ReviewLedger
+opened = ReviewLedger.open(sys.argv[1], sys.argv[2])
 for number in range(3):
     opened.append("applied", **{fields!r})
 os.write(opened._fd, b'{{"fields":{{"path":"/w/ha')
@@ -199,7 +199,7 @@ def test_after_kill_9_with_half_a_line_it_goes_on_and_says_so(folder: Path) -> N
 def test_a_disk_that_is_full_takes_no_half_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append(folder, "applied")
     before = (folder / "review.jsonl").read_bytes()
-    opened = Review.open(str(folder), folder.name)
+    opened = ReviewLedger.open(str(folder), folder.name)
 
     def full(fd: int, raw: bytes) -> None:
         os.write(fd, raw[:10])
@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_takes_no_half_line(folder: Path, monkeypatch: pytes
 
 def test_a_full_ledger_keeps_room_for_a_note(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review, "LEDGER_LIMIT", chained.RESERVE + 1000)
-    opened = Review.open(str(folder), folder.name)
+    opened = ReviewLedger.open(str(folder), folder.name)
     opened.append("applied", **REVIEWED)
     with pytest.raises(JailError, match="full"):
         opened.append("applied", **{**REVIEWED, "path": "x" * 600})
@@ -227,7 +227,7 @@ def test_a_full_ledger_keeps_room_for_a_note(folder: Path, monkeypatch: pytest.M
 
 def test_fifty_thousand_entries_take_time_linear_in_their_number(folder: Path) -> None:
     """No timed assert: a quadratic writer would take minutes for these, a linear one about two seconds."""
-    opened = Review.open(str(folder), folder.name)
+    opened = ReviewLedger.open(str(folder), folder.name)
     began = time.process_time()
     for number in range(50_000):
         opened.append("applied", **{**REVIEWED, "path": f"/w/{number}"})

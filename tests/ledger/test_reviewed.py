@@ -6,7 +6,7 @@ from jail.errors import JailError
 from jail.ledger import reviewed
 from jail.ledger.lines import parse
 from jail.ledger.reader import verify
-from jail.ledger.review import Review
+from jail.ledger.review import ReviewLedger
 from support.ledgers import REVIEWED, state_in, write
 
 
@@ -16,7 +16,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def append(folder: Path, kind: str) -> None:
-    opened = Review.open(str(folder), folder.name)
+    opened = ReviewLedger.open(str(folder), folder.name)
     opened.append(kind, **REVIEWED)
     opened.close()
 
@@ -57,7 +57,7 @@ def test_a_run_that_was_not_ended_is_incomplete_whatever_its_review_says(tmp_pat
 
 
 def test_kinds_of_a_run_are_strange_in_a_review(folder: Path) -> None:
-    opened = Review.open(str(folder), folder.name)
+    opened = ReviewLedger.open(str(folder), folder.name)
     opened._put("running", {}, 1 << 20)
     opened.close()
     found = reviewed.verify(str(folder))
