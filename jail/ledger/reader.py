@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from jail.errors import JailError
 from jail.ledger import beside, place, review, reviewed
 from jail.ledger.entries import END, ENTRY_LIMIT, KINDS, REVIEW_KINDS, START
+from jail.ledger.judging import BESIDE, Problem, Walk
 from jail.ledger.lines import Entry, lines, open_regular, parse
 from jail.ledger.reviewed import Reviewed
-from jail.ledger.walked import BESIDE, Problem, Walk
 from jail.ledger.writer import LEDGER
 
 

@@ -1,6 +1,6 @@
 """The writer of a session's review ledger: what became of the changes that it held.
 
-Rule: as `chained` has it, for a file that is opened again at each review, long after the run. On open the
+Rule: as `appending` has it, for a file that is opened again at each review, long after the run. On open the
 tail is judged: its last line must be whole and its own, and all that its marks name (heads.py) must be there;
 else nothing goes on as if it were a record. Half a line is what a writer left that was killed: it is taken
 away, and a note says so. There is no end entry; `close` puts the marks anew. Who opens it holds the lock of
@@ -15,7 +15,7 @@ import stat
 from jail.errors import JailError, bug
 from jail.kernel.digest import sha256_hex as digest
 from jail.ledger import beside, chain, heads
-from jail.ledger.chained import LEDGER_LIMIT, RESERVE, Chained, Tail, open_folder
+from jail.ledger.appending import LEDGER_LIMIT, RESERVE, Chained, Tail, open_folder
 from jail.ledger.entries import ENTRY_LIMIT, REVIEW_KINDS
 from jail.ledger.failure import failure
 from jail.ledger.lines import parse

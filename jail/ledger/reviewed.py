@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from jail.errors import JailError
 from jail.ledger import beside, heads, place
 from jail.ledger.entries import RESUMED, REVIEW_KINDS
+from jail.ledger.judging import BESIDE, Problem, Walk
 from jail.ledger.lines import Entry, Line, lines, open_regular, parse
 from jail.ledger.review import NOTE, REVIEW
-from jail.ledger.walked import BESIDE, Problem, Walk
 
 
 class Reviewed(NamedTuple):

@@ -1,6 +1,6 @@
 """The one writer of a run's ledger: from its start entry to its end entry, then never again.
 
-Rule: as `chained` has it. An entry that cannot be written is taken back, so that an `end` entry can still
+Rule: as `appending` has it. An entry that cannot be written is taken back, so that an `end` entry can still
 follow.
 
 Syncing. Against the death of any process the page cache is enough. Only the end of a session of more than
@@ -14,7 +14,7 @@ import time
 
 from jail.errors import bug
 from jail.ledger import chain, heads
-from jail.ledger.chained import LEDGER_LIMIT, RESERVE, Chained, Tail, open_folder
+from jail.ledger.appending import LEDGER_LIMIT, RESERVE, Chained, Tail, open_folder
 from jail.ledger.entries import END, START
 from jail.ledger.failure import failure
 from jail.light import Final

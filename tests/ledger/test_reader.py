@@ -12,8 +12,8 @@ from jail.errors import JailError
 from jail.kernel.digest import sha256_hex as digest
 from jail.ledger import chain
 from jail.ledger.entries import ENTRY_LIMIT
+from jail.ledger.judging import PROBLEMS_LIMIT
 from jail.ledger.reader import Result, glance, read, verify
-from jail.ledger.walked import PROBLEMS_LIMIT
 from support.ledgers import END, START, state_in, write
 
 Change = Callable[[list[bytes]], list[bytes]]

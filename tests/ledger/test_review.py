@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jail.errors import JailError
-from jail.ledger import chain, chained, heads, review
+from jail.ledger import appending, chain, heads, review
 from jail.ledger.reader import verify
 from jail.ledger.review import ReviewLedger
 from support.installed import CHECKOUT
@@ -216,7 +216,7 @@ def test_a_disk_that_is_full_takes_no_half_line(folder: Path, monkeypatch: pytes
 
 
 def test_a_full_ledger_keeps_room_for_a_note(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review, "LEDGER_LIMIT", chained.RESERVE + 1000)
+    monkeypatch.setattr(review, "LEDGER_LIMIT", appending.RESERVE + 1000)
     opened = ReviewLedger.open(str(folder), folder.name)
     opened.append("applied", **REVIEWED)
     with pytest.raises(JailError, match="full"):
