@@ -12,7 +12,7 @@ import time
 from jail.errors import JailError, say
 from jail.hold.gitlinks import Place
 from jail.kernel import files, trees
-from jail.launch import changes, holding, opening, probes, quarantine, sweep, watchlist
+from jail.launch import changes, firstentry, holding, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
@@ -65,7 +65,7 @@ class Record:
 
     def start(self) -> None:
         """The first entry, and the watch."""
-        self.ledger.append("start", **opening.fields(self._plan, self._policy, self._resumed))
+        self.ledger.append("start", **firstentry.fields(self._plan, self._policy, self._resumed))
         # Opened now: at the end the command may have closed its folders, or put others in their place.
         self._trees = [
             (step.target, os.open(step.target, files.FOLDER))
