@@ -5,31 +5,16 @@ folder too; what the host has already is not; what the host changed meanwhile is
 nobody knows the base of. Only what the command touched is read, so a look takes time for what changed and for
 streaming the base. What has lost its permission bits is read all the same (jail.hold.closed).
 
-A file of the host counts as unchanged while its kind, inode, size, permission bits and modification time are
-those of the base (its change time may differ: an apply that was rolled back, or a new hard link, alters
-that), a folder while its bits are, a symlink while its target is. What was written and is not on the host any
-more counts as modified: nobody can compare it.
+What is equal to what, jail.hold.compared says. What was written and is not on the host any more counts as
+modified: nobody can compare it.
 """
 
 import os
 
 from jail.errors import JailError
-from jail.hold import base, closed, gitlinks, inside, opening, renames, store
-from jail.hold.change import (
-    ABSENT,
-    ADDED,
-    DELETED,
-    MODE,
-    MODIFIED,
-    SETTINGS,
-    TIME,
-    TYPE,
-    UNKNOWN,
-    Change,
-    State,
-)
+from jail.hold import base, closed, compared, gitlinks, inside, opening, renames, store
+from jail.hold.change import ABSENT, MODE, MODIFIED, SETTINGS, TIME, UNKNOWN, Change, State
 from jail.hold.hostside import HostSide
-from jail.hold.seen import mode_for
 from jail.hold.store import Manifest
 from jail.light import Final, Iterable, Iterator
 from jail.plan.held import FILE, GIT_CONFIG, OVERLAY, Held
@@ -91,26 +76,6 @@ def _all(session_folder: str, manifest: Manifest, *, strict: bool) -> list[Chang
             raise
         raise _unreadable(error) from error
     return found
-
-
-def _differs(old: State, new: State) -> str:
-    """What happened from one state of a path to the next: a word of LETTERS, or ""."""
-    if old.kind != new.kind:
-        return ADDED if old.kind == "absent" else DELETED if new.kind == "absent" else TYPE
-    # What has no digest is equal to nothing.
-    if new.kind in ("file", "symlink") and (
-        not new.digest or (old.size, old.digest) != (new.size, new.digest)
-    ):
-        return MODIFIED
-    if old.mode != new.mode and new.kind != "symlink":
-        return MODE
-    return TIME if new.kind == "file" and old.mtime_ns != new.mtime_ns else ""
-
-
-def _is_done(new: State, now: State) -> bool:
-    """Whether a host that has moved off the base has what would be applied; times do not count."""
-    kept = new._replace(mode=mode_for(new, now))
-    return any(_differs(now, each) in ("", TIME) for each in (new, kept))
 
 
 class _Tree:
@@ -190,16 +155,16 @@ class _Tree:
         entry = self._base[path]
         found = self._host.stat(path)
         now = self._host.state(path, found, new)
-        unchanged = _is_base(entry, found, now)
-        old = _old(entry, now.digest if _has_content(entry, found, now) else "")
-        compared = now if old.kind == "unknown" else old
-        what = _differs(compared, new)
+        unchanged = compared.is_base(entry, found, now)
+        old = compared.as_state(entry, now.digest if compared.has_content(entry, found, now) else "")
+        before = now if old.kind == "unknown" else old
+        what = compared.differs(before, new)
         if not what and path in self._left.stirred:
             return Change(self._thing.name, path, MODIFIED, old, new, now, "", BEYOND)
         is_blocked = bool(path) and path.rpartition("/")[0] in self._blocked
-        if new.kind == "folder" and (is_blocked or (now.kind not in ("folder", compared.kind))):
+        if new.kind == "folder" and (is_blocked or (now.kind not in ("folder", before.kind))):
             self._blocked.add(path)
-        if not what or (not unchanged and _is_done(new, now)):
+        if not what or (not unchanged and compared.is_done(new, now)):
             return None
         conflict = "" if unchanged else self._conflict(entry, now)
         conflict = FOLDER_GONE if is_blocked and entry.kind != "unknown" else conflict
@@ -242,29 +207,6 @@ class _Tree:
         return "" if seen and known.issuperset(self._host.names(path)) else GREW
 
 
-def _old(entry: base.Entry, digest: str) -> State:
-    """`digest`: of the host's content, where it is the base's too."""
-    digest = entry.digest or digest
-    return UNKNOWN if entry.kind == "unknown" else State(*entry[:4], digest)
-
-
-def _is_base(entry: base.Entry, found: os.stat_result | None, now: State) -> bool:
-    """Whether the host has a path as it was in the base."""
-    if found is None or entry.kind != now.kind:
-        return entry.kind == now.kind
-    if entry.kind == "symlink":
-        return entry.digest == now.digest
-    if entry.kind == "folder":
-        return entry.mode == now.mode
-    return entry.mode == now.mode and _has_content(entry, found, now)
-
-
-def _has_content(entry: base.Entry, found: os.stat_result | None, now: State) -> bool:
-    """Whether a file on the host has the content that it had in the base."""
-    was = (entry.kind, entry.ino, entry.size, entry.mtime_ns)
-    return found is not None and was == (now.kind, found.st_ino, now.size, now.mtime_ns)
-
-
 def _of_file(session_folder: str, thing: Held) -> list[Change]:
     """The change of a held file; its base is a content, so the host's side may have changed beside it."""
     held = os.path.realpath(store.folder_of(session_folder))
@@ -275,15 +217,15 @@ def _of_file(session_folder: str, thing: Held) -> list[Change]:
     if old.kind != "file":
         old = UNKNOWN
     now = _file_state(opening.host_top(thing), os.path.basename(thing.path)) or ABSENT
-    what = _differs(now if old.kind == "unknown" else old, new)
-    if what in ("", MODE, TIME) or _differs(now, new) in ("", MODE, TIME):
+    what = compared.differs(now if old.kind == "unknown" else old, new)
+    if what in ("", MODE, TIME) or compared.differs(now, new) in ("", MODE, TIME):
         return []
     conflict = ""
     if old.kind == "unknown":
         conflict = NOT_WHOLE
     elif now.kind != "file":
         conflict = VANISHED if now.kind == "absent" else CHANGED
-    elif not is_git_config(thing) and _differs(old, now) not in ("", MODE, TIME):
+    elif not is_git_config(thing) and compared.differs(old, now) not in ("", MODE, TIME):
         conflict = CHANGED
     what = SETTINGS if what == MODIFIED and is_git_config(thing) else what
     return [Change(thing.name, "", what, old, new, now, "", conflict)]
