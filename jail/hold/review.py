@@ -18,6 +18,7 @@ from jail.hold.change import (
     WARNED,
     Change,
 )
+from jail.hold.ground import Ground
 from jail.hold.sides import Sides
 from jail.hold.store import Manifest
 from jail.plan.held import FILE, Held
@@ -78,7 +79,7 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
     sides = {name: Sides(session_folder, thing) for name, thing in things.items()}
     shadowed = commands(manifest.path)
     grounds = {
-        name: tiers.Ground(thing, manifest.workspace, sides[name], shadowed) for name, thing in things.items()
+        name: Ground(thing, manifest.workspace, sides[name], shadowed) for name, thing in things.items()
     }
     keys: dict[tuple[str, str], gitkeys.Keys] = {}
     found = []

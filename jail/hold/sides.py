@@ -18,7 +18,7 @@ FOLDERS: Final = 4096
 
 
 class Sides:
-    """jail.hold.tiers.Contents of one thing of a session. Paths are relative to it, "" is the thing itself.
+    """jail.hold.ground.Contents of one thing of a session. Paths are relative to it, "" is the thing itself.
 
     Nothing is open between two questions, so that there may be thousands of them.
     """

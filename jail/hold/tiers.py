@@ -1,20 +1,16 @@
 """How grave a change is: whether it is applied like any other, with a warning, or only when it is named.
 
 Rule: names are judged by the tables of the plan (jail.plan.autoexec, jail.plan.protected), contents only
-where a table has said that they matter, and the gravest verdict wins. Nothing here reads: what is needed of
-the two sides is asked of a `Contents`, whose answers are hostile bytes. What a folder is to git is asked of
-its names as they would be after all changes, so that a git dir that comes into being piece by piece, in two
-sessions too, is one at the last piece.
+where a table has said that they matter, and the gravest verdict wins. Nothing here reads (jail.hold.ground);
+what a change means to git, jail.hold.gitparts says.
 """
 
 import os.path
-from collections.abc import Callable, Collection
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from jail.hold import freshgit, gitconfig, sources
+from jail.hold import gitparts, sources
 from jail.hold.change import (
-    ADDED,
     DELETED,
     MODE,
     NEVER,
@@ -28,45 +24,10 @@ from jail.hold.change import (
     WARNED,
     Change,
 )
-from jail.hold.gitlinks import is_git_dir
+from jail.hold.ground import Ground, Verdict, kind_of
 from jail.plan import autoexec, protected
-from jail.plan.held import Held
 from jail.plan.protected import canonical
 
-
-class Contents(Protocol):
-    """The two sides of one held thing. Paths are relative to it; "" is the thing itself."""
-
-    def old(self, path: str) -> bytes | None:
-        """A regular file of the host, at most sources.MOST_BYTES; None for all else."""
-
-    def new(self, path: str) -> bytes | None:
-        """The same as the command left it."""
-
-    def target(self, path: str) -> str:
-        """Where a symlink of the command leads; "" where there is none."""
-
-    def had(self, path: str) -> Collection[str]:
-        """The names in a folder of the host."""
-
-    def names(self, path: str) -> frozenset[str]:
-        """The canonical names in a folder as the command left it, and of the host's at least those still
-        there. Asked once for each change in it.
-        """
-
-
-class Ground(NamedTuple):
-    """What changes of one held thing are judged on: `workspace`, canonical; `shadowed`: the absolute path of
-    a command → the path of one by the same name in another folder of the launch PATH, or "".
-    """
-
-    thing: Held
-    workspace: str
-    contents: Contents
-    shadowed: Callable[[str], str]
-
-
-_Verdict = tuple[str, str]
 _LEADS_GIT: Final = "as a file or link it sends git to another git dir"
 
 
@@ -87,7 +48,7 @@ def judged(change: Change, ground: Ground) -> Change:
     return change._replace(tier=tier, reason=reason)
 
 
-def _verdicts(change: Change, path: str, ground: Ground) -> list[_Verdict]:
+def _verdicts(change: Change, path: str, ground: Ground) -> list[Verdict]:
     folder, _, name = path.rpartition("/")
     place = _place(ground.thing.path, ground.workspace, folder)
     folded = (*place.folded, canonical(name)) if path else ()
@@ -95,7 +56,7 @@ def _verdicts(change: Change, path: str, ground: Ground) -> list[_Verdict]:
     above = place.above if path else _within(parts[:-1])
     found = [
         _of_tables(change, above, parts, ground, path),
-        _of_git(change, folder, folded, ground),
+        gitparts.verdict(change, folder, folded, ground),
         _of_dot_git(change, parts),
     ]
     if change.what != DELETED:
@@ -136,7 +97,7 @@ def _lies_in(thing: str, workspace: str) -> bool:
 
 def _of_tables(
     change: Change, above: autoexec.Within, parts: tuple[str, ...], ground: Ground, path: str
-) -> _Verdict:
+) -> Verdict:
     if not parts:
         return PLAIN, ""
     row = _row(change, above, parts[-1])
@@ -152,7 +113,7 @@ def _of_tables(
 
 
 def _row(change: Change, above: autoexec.Within, name: str) -> autoexec.AutoExec | None:
-    kind = _kind(change)
+    kind = kind_of(change)
     if kind == "folder":
         row = above.row
     elif kind == "symlink":
@@ -163,14 +124,10 @@ def _row(change: Change, above: autoexec.Within, name: str) -> autoexec.AutoExec
     return None if row is not None and row.pattern.startswith(".git/") else row
 
 
-def _kind(change: Change) -> str:
-    return change.old.kind if change.what == DELETED else change.new.kind
-
-
-def _of_root(change: Change, parts: tuple[str, ...]) -> _Verdict | None:
+def _of_root(change: Change, parts: tuple[str, ...]) -> Verdict | None:
     """The protected names in the root of a workspace, but for its git dir."""
     row = protected.row_of("workspace", parts)
-    if row is None or row.name == ".git" or (_kind(change) == "folder" and row.name == "/".join(parts)):
+    if row is None or row.name == ".git" or (kind_of(change) == "folder" and row.name == "/".join(parts)):
         return None
     return _TIER_OF_ROOT[row.name], row.reason
 
@@ -188,7 +145,7 @@ _TIER_OF_ROOT: Final = {
 }
 
 
-def _by_content(change: Change, path: str, name: str, verdict: _Verdict, ground: Ground) -> _Verdict:
+def _by_content(change: Change, path: str, name: str, verdict: Verdict, ground: Ground) -> Verdict:
     """A list of packages is as grave as what changed in it."""
     package = name == "package.json"
     if change.new.kind != "file" or not (package or sources.is_lock(name)):
@@ -204,75 +161,12 @@ def _by_content(change: Change, path: str, name: str, verdict: _Verdict, ground:
     return (WARNED, told) if told else verdict
 
 
-def _of_git(change: Change, folder: str, folded: tuple[str, ...], ground: Ground) -> _Verdict:
-    if freshgit.JUDGED.isdisjoint(folded) and (not folded or folded[-1] not in freshgit.MAKE_A_GIT_DIR):
-        return PLAIN, ""
-    names = folder.split("/") if folder else []
-    for depth in range(len(folded)):
-        if folded[depth] not in freshgit.JUDGED:
-            continue
-        row = _row_of_git(folded[depth : depth + protected.DEEPEST])
-        if row is not None and _is_git_dir("/".join(names[:depth]), ground):
-            verdict = _of_part(change, row, folded[depth:], ground)
-            if verdict[0]:
-                return verdict
-    made = folded[-1] in freshgit.MAKE_A_GIT_DIR and change.what != DELETED
-    return _of_making(change, folder, ground) if made else (PLAIN, "")
-
-
-def _row_of_git(rest: tuple[str, ...]) -> protected.Protected | None:
-    return protected.row_of("commondir", rest) or protected.row_of("gitdir", rest)
-
-
-def _is_git_dir(folder: str, ground: Ground) -> bool:
-    path = f"{ground.thing.path}/{folder}".rstrip("/")
-    if canonical(os.path.basename(path)) == ".git":
-        return True
-    return is_git_dir(ground.contents.names(folder), folded=True)
-
-
-def _of_part(change: Change, row: protected.Protected, rest: tuple[str, ...], ground: Ground) -> _Verdict:
-    """One part of a git dir: as jail.hold.freshgit has it for one that was made during the run."""
-    kind, path = _kind(change), change.path
-    refused = REFUSED, row.reason
-    if row.name == "hooks":
-        sample = len(rest) == 2 and rest[1].endswith(".sample") and kind == "file"
-        return (PLAIN, "") if sample or (len(rest) == 1 and kind == "folder") else refused
-    if row.name not in ("config", "info/exclude"):
-        return refused
-    if kind != "file" or change.what not in (ADDED, RENAMED):
-        return refused
-    content = ground.contents.new(path)
-    if content is None:
-        return refused
-    if row.name == "info/exclude":  # `git init` makes one that only explains itself
-        lines = content.split(b"\n")
-        return (PLAIN, "") if all(line[:1] in (b"", b"#") for line in lines) else refused
-    wrong = gitconfig.offences(content)
-    return (REFUSED, f"{row.reason}: {', '.join(wrong[:3])}") if wrong else (PLAIN, "")
-
-
-def _of_making(change: Change, folder: str, ground: Ground) -> _Verdict:
-    """A part without which git would not take the folder for a git dir: what lies there already would count
-    from then on.
-    """
-    contents = ground.contents
-    if change.old.kind != "absent" or not is_git_dir(contents.names(folder), folded=True):
-        return PLAIN, ""
-    above = f"{folder}/" if folder else ""
-    config = contents.old(f"{above}config")
-    hooks = [name for name in contents.had(f"{above}hooks") if not name.endswith(".sample")]
-    if hooks or (config is not None and gitconfig.offences(config)):
-        return REFUSED, "makes a git dir of a folder that has hooks or a config which make git run programs"
-    return PLAIN, ""
-
-
-def _of_dot_git(change: Change, parts: tuple[str, ...]) -> _Verdict:
-    leads = parts[-1:] == (".git",) and _kind(change) not in ("folder", "absent")
+def _of_dot_git(change: Change, parts: tuple[str, ...]) -> Verdict:
+    leads = parts[-1:] == (".git",) and kind_of(change) not in ("folder", "absent")
     return (REFUSED, _LEADS_GIT) if leads else (PLAIN, "")
 
 
-def _of_link(change: Change, path: str, ground: Ground) -> _Verdict:
+def _of_link(change: Change, path: str, ground: Ground) -> Verdict:
     if change.new.kind != "symlink":
         return PLAIN, ""
     tree = ground.thing.path
@@ -283,7 +177,7 @@ def _of_link(change: Change, path: str, ground: Ground) -> _Verdict:
     return WARNED, f"a link that leads out, to {target}" if target else "a link that cannot be read"
 
 
-def _of_command(change: Change, path: str, ground: Ground) -> _Verdict:
+def _of_command(change: Change, path: str, ground: Ground) -> Verdict:
     whole = f"{ground.thing.path}/{path}".rstrip("/")
     folders = ground.thing.commands
     if change.new.kind != "folder" and any(f"{folder}/".startswith(f"{whole}/") for folder in folders):

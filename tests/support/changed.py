@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jail.hold import base, review, store
+from jail.hold import base, review, store, tiers
 from jail.hold.change import ABSENT, ADDED, DELETED, RENAMED, Change, State
+from jail.hold.ground import Ground
 from jail.hold.review import Review
 from jail.hold.store import Manifest
 from jail.plan.held import OVERLAY, Held
@@ -44,7 +45,7 @@ def change(path: str, what: str = ADDED, **parts: object) -> Change:
 
 
 class Sides:
-    """jail.hold.tiers.Contents from two mappings: path → content, or a link's target as str."""
+    """jail.hold.ground.Contents from two mappings: path → content, or a link's target as str."""
 
     def __init__(self, old: Mapping[str, bytes | str], new: Mapping[str, bytes | str]) -> None:
         self._old, self._new = dict(old), dict(new)
@@ -71,6 +72,21 @@ class Sides:
 def _names(side: Mapping[str, object], folder: str) -> set[str]:
     start = f"{folder}/" if folder else ""
     return {path[len(start) :].split("/")[0] for path in side if path.startswith(start)}
+
+
+_Side = Mapping[str, bytes | str]
+
+
+def met(
+    found: Change, old: _Side | None = None, new: _Side | None = None, thing: Held | None = None
+) -> tuple[str, str]:
+    """Tier and reason of a change, where `git` is a command of another folder of PATH."""
+    thing = thing or tree()
+    host = {f"{WORKSPACE}/.venv/bin/git": "/usr/bin/git", f"{WORKSPACE}/.venv/bin/Git": "/usr/bin/git"}
+    ground = Ground(thing, WORKSPACE, Sides(old or {}, new or {}), lambda path: host.get(path, ""))
+    after = tiers.judged(found, ground)
+    assert after._replace(tier="", reason="") == found._replace(tier="", reason="")
+    return after.tier, after.reason
 
 
 def spread(top: Path, files: Mapping[str, bytes | str | None]) -> None:
