@@ -8,7 +8,7 @@ import click
 from jail.cli import held, walk
 from jail.cli.show import json_option, show, show_json
 from jail.errors import JailError
-from jail.hold import decisions, review, shown
+from jail.hold import decisions, review, shown, store
 from jail.hold.decisions import Done
 from jail.hold.lock import Lock
 from jail.hold.review import Review
@@ -61,7 +61,7 @@ def command(
     folder, paths = held.named(words)
     if all_but and not paths:
         raise click.UsageError("--all-but needs a PATH.")
-    manifest = decisions.manifest_of(folder)
+    manifest = store.read_manifest(folder)
     if manifest is None:
         if as_json:
             show_json({"finished": [], **_as_object(None, _NOTHING)})

@@ -6,7 +6,7 @@ import click
 
 from jail.cli import held
 from jail.cli.show import json_option, show, show_json
-from jail.hold import apply, decisions, review, shown
+from jail.hold import apply, review, shown, store
 from jail.hold.change import NEVER, REFUSED, Change
 from jail.hold.review import Review
 from jail.ledger import place
@@ -50,7 +50,7 @@ def command(words: tuple[str, ...], *, diff: bool, every: bool, as_json: bool) -
     if diff and as_json:
         raise click.UsageError("--diff is for people, --json for programs: give one of them.")
     folder, paths = held.named(words)
-    if as_json and decisions.manifest_of(folder) is None:
+    if as_json and store.read_manifest(folder) is None:
         return
     if not as_json and not held.holds(folder):
         return

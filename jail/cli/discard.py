@@ -6,7 +6,7 @@ import click
 
 from jail.cli import held
 from jail.cli.show import json_option, show, show_json
-from jail.hold import decisions, review, shown
+from jail.hold import decisions, review, shown, store
 from jail.hold.lock import Lock
 
 
@@ -33,7 +33,7 @@ def command(words: tuple[str, ...], *, all_but: bool, dry_run: bool, as_json: bo
     folder, paths = held.named(words)
     if all_but and not paths:
         raise click.UsageError("--all-but needs a PATH.")
-    manifest = decisions.manifest_of(folder)
+    manifest = store.read_manifest(folder)
     if manifest is None:
         if as_json:
             show_json({"discarded": []})

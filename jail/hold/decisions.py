@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jail.hold import apply as applier
 from jail.hold import discard as discarder
-from jail.hold import gitkeys, recorded, store
+from jail.hold import gitkeys, recorded
 from jail.hold.change import NEVER, REFUSED, SETTINGS, Change
 from jail.hold.review import Review
 from jail.hold.stage import Instead
@@ -91,8 +91,3 @@ def _settings(review: Review, change: Change) -> Instead | None:
     host = gitkeys.merged(sides.old(change.path) or b"", offered)
     of_file = review.things[change.tree].kind == FILE
     return Instead(host, gitkeys.merged(sides.base() or b"", offered) if of_file else None)
-
-
-def manifest_of(session_folder: str) -> Manifest | None:
-    """What the session in a folder holds; None for nothing. Raises JailError."""
-    return store.read_manifest(session_folder)

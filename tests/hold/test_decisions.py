@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jail.hold import apply, decisions, review
-from jail.hold.decisions import carry_out, finished, manifest_of
+from jail.hold import apply, decisions, review, store
+from jail.hold.decisions import carry_out, finished
 from jail.hold.review import Review, chosen
 from jail.ledger.lines import parse
 from jail.ledger.reader import verify
@@ -82,7 +82,7 @@ def test_a_host_that_changes_between_the_list_and_the_apply_is_a_conflict(
 def test_an_apply_that_was_not_interrupted_needs_no_end(
     session: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manifest = manifest_of(str(session.folder))
+    manifest = store.read_manifest(str(session.folder))
     assert manifest == session.manifest
     assert finished(str(session.folder), session.manifest) is None
     monkeypatch.setattr(apply, "unfinished", lambda _: "committed")
