@@ -8,7 +8,7 @@ import click
 from jail.cli import held, walk
 from jail.cli.show import json_option, show, show_json
 from jail.errors import JailError
-from jail.hold import decisions, review, shown, store
+from jail.hold import choosing, decisions, review, shown, store
 from jail.hold.decisions import Done
 from jail.hold.lock import Lock
 from jail.hold.review import Review
@@ -74,9 +74,9 @@ def command(
             show(f"an apply was interrupted, and is finished: {len(first.applied)} applied")
         found = review.reviewed(folder)
         if walking:
-            done = walk.walk(found, review.meant(found, paths, os.getcwd()))
+            done = walk.walk(found, choosing.meant(found, paths, os.getcwd()))
         else:
-            chosen = review.chosen(found, paths, os.getcwd(), all_but=all_but)
+            chosen = choosing.chosen(found, paths, os.getcwd(), all_but=all_but)
             done = _planned(chosen) if dry_run else decisions.carry_out(found, chosen.taken, left=chosen.left)
     if as_json:
         before = [] if first is None else [shown.as_object(found, change) for change in first.applied]
@@ -91,7 +91,7 @@ def command(
 _NOTHING: Final = Done((), (), (), "")
 
 
-def _planned(chosen: review.Chosen) -> Done:
+def _planned(chosen: choosing.Chosen) -> Done:
     return Done(chosen.taken, (), chosen.left, "")
 
 

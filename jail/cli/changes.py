@@ -6,7 +6,7 @@ import click
 
 from jail.cli import held
 from jail.cli.show import json_option, show, show_json
-from jail.hold import apply, review, shown, store
+from jail.hold import apply, choosing, review, shown, store
 from jail.hold.change import NEVER, REFUSED, Change
 from jail.hold.review import Review
 from jail.ledger import place
@@ -55,7 +55,7 @@ def command(words: tuple[str, ...], *, diff: bool, every: bool, as_json: bool) -
     if not as_json and not held.holds(folder):
         return
     found = review.reviewed(folder)
-    changes = list(review.meant(found, paths, os.getcwd()))
+    changes = list(choosing.meant(found, paths, os.getcwd()))
     if as_json:
         for change in changes:
             show_json(shown.as_object(found, change))

@@ -6,7 +6,7 @@ import click
 
 from jail.cli import held
 from jail.cli.show import json_option, show, show_json
-from jail.hold import decisions, review, shown, store
+from jail.hold import choosing, decisions, review, shown, store
 from jail.hold.lock import Lock
 
 
@@ -44,8 +44,8 @@ def command(words: tuple[str, ...], *, all_but: bool, dry_run: bool, as_json: bo
         if not dry_run:
             decisions.finished(folder, manifest)
         found = review.reviewed(folder)
-        meant = review.meant(found, paths, os.getcwd(), all_but=all_but)
-        thrown = review.without_filled(found, meant)
+        meant = choosing.meant(found, paths, os.getcwd(), all_but=all_but)
+        thrown = choosing.without_filled(found, meant)
         if not dry_run:
             decisions.carry_out(found, discard=thrown)
     if as_json:

@@ -16,8 +16,7 @@ import click
 from jail.cli.held import show_diff_line
 from jail.cli.show import show
 from jail.errors import EXIT_USAGE, JailError, printable
-from jail.hold import review as reviews
-from jail.hold import shown
+from jail.hold import choosing, shown
 from jail.hold.change import NEVER, REFUSED, Change
 from jail.hold.decisions import Done, carry_out
 from jail.hold.review import Review
@@ -47,8 +46,8 @@ def walk(found: Review, changes: Sequence[Change], ask: _Ask | None = None) -> D
             )
         ask = _from_terminal
     taken, thrown, left = _decided(found, changes, ask)
-    chosen = reviews.whole(found, taken, left, thrown)
-    lost = reviews.without_filled(found, thrown)
+    chosen = choosing.whole(found, taken, left, thrown)
+    lost = choosing.without_filled(found, thrown)
     return carry_out(found, apply=chosen.taken, discard=lost, left=chosen.left)
 
 

@@ -6,7 +6,7 @@ and noted. A run that never became one delivers nothing.
 """
 
 from jail.errors import JailError
-from jail.hold import decisions, review
+from jail.hold import choosing, decisions, review
 from jail.hold.change import LETTERS, NEVER, PLAIN, REFUSED, WARNED, Change
 from jail.kernel.digest import sha256
 from jail.launch.bases import Bases
@@ -100,7 +100,7 @@ def chosen_of(found: review.Review, words: Sequence[str]) -> tuple[Change, ...]:
     """
     things = {thing.name for thing in found.manifest.held if thing.deliver in words}
     theirs = tuple(change for change in found.changes if change.tree in things)
-    return review.chosen(found._replace(changes=theirs), (), "/").taken
+    return choosing.chosen(found._replace(changes=theirs), (), "/").taken
 
 
 def counts(waiting: Sequence[Change]) -> dict[str, object]:

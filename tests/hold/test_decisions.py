@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from jail.hold import apply, decisions, review, store
+from jail.hold.choosing import chosen
 from jail.hold.decisions import carry_out, finished
-from jail.hold.review import Review, chosen
+from jail.hold.review import Review
 from jail.ledger.lines import parse
 from jail.ledger.reader import verify
 from support.changed import Kept, held_session
