@@ -100,8 +100,8 @@ def show_left(review: Review, left: tuple[tuple[Change, str], ...]) -> None:
     """What was meant and is not done, with both sides of a conflict."""
     for change, why in left:
         show(f"left: {LETTERS[change.what]} {shown.path_of(review, change.tree, change.path)}: {why}")
-        if change.conflict:
-            lines = list(islice(shown.diff(review, change), 1, CONFLICT_LINES + 2))
+        if change.conflict and why == change.conflict:
+            lines = list(islice(shown.both_sides(review, change), CONFLICT_LINES + 1))
             for line in lines[:CONFLICT_LINES]:
                 show(f"    {line}")
             if len(lines) > CONFLICT_LINES:
