@@ -9,7 +9,7 @@ import os
 import stat
 
 from jail.errors import JailError
-from jail.hold import base, drop, store
+from jail.hold import base, store
 from jail.hold.beneath import IN_THE_WAY, Tree, split
 from jail.hold.change import DELETED, NEVER, Change
 from jail.hold.drop import folders_of, paths, pin
@@ -51,8 +51,6 @@ def discard(session_folder: str, manifest: Manifest, chosen: Sequence[Change], r
             else:
                 record(DISCARDED, change)
                 done.append(change)
-    with suppress(OSError):
-        drop.empty(session_folder, manifest)
     return Applied(tuple(done), tuple(left))
 
 

@@ -49,7 +49,7 @@ _GAINED: Final = 0o775
 """Permission bits that a file or folder can gain by being applied."""
 
 
-def changes(session_folder: str, manifest: Manifest) -> Iterator[Change]:
+def changes(session_folder: str, manifest: Manifest) -> tuple[Change, ...]:
     """The changes that a session holds, sorted by thing and by the bytes of the path; `tier` and `reason` are
     not set.
 
@@ -62,7 +62,7 @@ def changes(session_folder: str, manifest: Manifest) -> Iterator[Change]:
         found = [_change(row) for row in rows]
     except OSError as error:
         raise _unreadable(error) from error
-    return iter(found)
+    return tuple(found)
 
 
 def _row(change: Change) -> tuple[object, ...]:
