@@ -132,7 +132,7 @@ def test_a_folder_with_something_left_in_it_stays(held: Holding) -> None:
     left = held.discard([held.change("new"), held.change("new/a")])
     assert reasons(left.conflicts) == {"new": NOT_EMPTY}
     assert seen(held.upper) == {"new": None, "new/b": "b"}
-    assert held.said == [("discarded", "new/a", "")]
+    assert held.said == [("refused", "new", NOT_EMPTY), ("discarded", "new/a", "")]
 
 
 @TREES
