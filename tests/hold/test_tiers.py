@@ -42,7 +42,7 @@ def met(
     host = {f"{WORKSPACE}/.venv/bin/git": "/usr/bin/git", f"{WORKSPACE}/.venv/bin/Git": "/usr/bin/git"}
     ground = Ground(thing, WORKSPACE, Sides(old or {}, new or {}), lambda path: host.get(path, ""))
     after = judged(found, ground)
-    assert after._replace(tier="", reason="") == found._replace(tier="", reason="")
+    assert after._replace(tier="", reason="", waits=False) == found._replace(tier="", reason="")
     return after.tier, after.reason
 
 
@@ -267,6 +267,45 @@ VENV = tree(f"{WORKSPACE}/.venv", "t1", [f"{WORKSPACE}/.venv/bin"], "commands")
 def test_commands_of_a_folder_in_path(found: Change, tier: str, reason: str) -> None:
     sides = {found.path: "tool"} if found.new.kind == "symlink" else {}
     assert met(found, new=sides, thing=VENV) == (tier, reason)
+
+
+SITE = "lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("found", "target", "waits"),
+    [
+        (change(f"{SITE}/x.pth"), "", True),
+        (change(f"{SITE}/x.PTH", MODIFIED), "", True),
+        (change(f"{SITE}/x.pth", MODE, new=file("old", 0o644)), "", True),
+        (change(f"{SITE}/x.pth", RENAMED, source=f"{SITE}/x.txt"), "", True),
+        (change(f"{SITE}/x.pth", new=link()), "inside.txt", True),
+        (change(f"{SITE}/sitecustomize.py"), "", True),
+        (change(f"{SITE}/sitecustomize.cpython-311-x86_64-linux-gnu.so"), "", True),
+        (change(f"{SITE}/usercustomize.pyc"), "", True),
+        (change(f"{SITE}/sitecustomize/__init__.py"), "", True),
+        (change(f"{SITE}/sitecustomize", new=link()), "inside", True),
+        (change(f"{SITE}/x.pth", DELETED), "", False),
+        (change(SITE, TYPE, old=FOLDER, new=link()), "/elsewhere", True),
+        (change("lib/link", new=link()), "../../elsewhere", True),
+        (change("lib64", new=link()), "lib", False),
+        (change("bin/git", DELETED), "", True),
+        (change("bin/new", RENAMED, source="bin/git"), "", True),
+        (change("bin/tool", DELETED), "", False),
+        (change(f"{SITE}/package/setup.py"), "", False),
+        (change(f"{SITE}/package/conftest.py", MODIFIED), "", False),
+        (change("package.json"), "", False),
+    ],
+    ids=lambda value: f"{value.what} {value.path}" if isinstance(value, Change) else "",
+)
+def test_what_runs_without_being_called_waits_where_the_rest_is_delivered(
+    found: Change, target: str, *, waits: bool
+) -> None:
+    new = {found.path: target} if target else {}
+    ground = Ground(VENV, WORKSPACE, Sides({}, new), lambda path: "/usr/bin/git" * path.endswith("/git"))
+    assert judged(found, ground).waits is waits
+    undelivered = ground._replace(thing=VENV._replace(deliver=""))
+    assert judged(found, undelivered).waits is False, "all of it waits"
 
 
 @pytest.mark.parametrize(
