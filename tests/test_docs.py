@@ -161,7 +161,7 @@ def test_every_exit_code_of_the_program_is_in_the_readme() -> None:
 
 def test_the_protected_names_that_are_listed_are_in_the_table() -> None:
     names = {row.name for row in PROTECTED}
-    text = PAGES["docs/workspace.md"].partition("In the workspace these are read-only")[2]
+    text = PAGES["docs/workspace.md"].partition("In a written workspace these are read-only")[2]
     listed = {name.strip("`/") for name in re.findall(r"`[^`]+`", text.partition("The table is")[0])}
     assert "RESEARCH.md" in listed
     assert listed <= names, listed - names

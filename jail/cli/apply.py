@@ -1,7 +1,6 @@
 """`jail apply`: what a session holds, onto the host."""
 
 import os
-from typing import Final
 
 import click
 
@@ -12,9 +11,6 @@ from jail.hold import choosing, decisions, review, shown, store
 from jail.hold.decisions import Done
 from jail.hold.lock import Lock
 from jail.hold.review import Review
-
-EXIT_LEFT: Final = 1
-"""Something that was meant is refused or in conflict, and was left as it is."""
 
 
 @click.command(name="apply")
@@ -33,7 +29,8 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Apply what SESSION holds to the real files, or of it what lies at each PATH: all of it, or nothing.
+    """Apply what SESSION holds to the real files, or of it what lies at each PATH. An error undoes all of it;
+    what is refused or in conflict is left (exit code 1), and the rest applied.
 
     SESSION is an id or the beginning of one, or `last`; where none is named, the newest that holds changes
     of the workspace that you are in, else the last. A PATH is relative to the current folder, or to the
@@ -64,14 +61,14 @@ def command(
     manifest = store.read_manifest(folder)
     if manifest is None:
         if as_json:
-            show_json({"finished": [], **_as_object(None, _NOTHING)})
+            show_json({"finished": [], "applied": [], "discarded": [], "left": []})
         else:
             held.holds(folder)
         return
     with Lock(folder):
         first = None if dry_run else decisions.finished(folder, manifest)
         if first is not None and not as_json:
-            show(f"an apply was interrupted, and is finished: {len(first.applied)} applied")
+            held.show_finished(first)
         found = review.reviewed(folder)
         if walking:
             done = walk.walk(found, choosing.meant(found, paths, os.getcwd()))
@@ -79,16 +76,12 @@ def command(
             chosen = choosing.chosen(found, paths, os.getcwd(), all_but=all_but)
             done = _planned(chosen) if dry_run else decisions.carry_out(found, chosen.taken, left=chosen.left)
     if as_json:
-        before = [] if first is None else [shown.as_object(found, change) for change in first.applied]
-        show_json({"finished": before, **_as_object(found, done)})
+        show_json({"finished": held.finished_objects(found, first), **_as_object(found, done)})
     else:
         _tell(found, done, dry_run=dry_run)
     if done.problem:
         raise JailError(done.problem, where=folder, hint="what was chosen is applied; `jail apply` tidies up")
-    context.exit(EXIT_LEFT if done.left else 0)
-
-
-_NOTHING: Final = Done((), (), (), "")
+    context.exit(held.EXIT_LEFT if done.left else 0)
 
 
 def _planned(chosen: choosing.Chosen) -> Done:
@@ -108,11 +101,9 @@ def _tell(found: Review, done: Done, *, dry_run: bool) -> None:
     show(", ".join(parts))
 
 
-def _as_object(found: Review | None, done: Done) -> dict[str, object]:
-    if found is None:
-        return {"applied": [], "discarded": [], "left": []}
+def _as_object(found: Review, done: Done) -> dict[str, object]:
     return {
         "applied": [shown.as_object(found, change) for change in done.applied],
         "discarded": [shown.as_object(found, change) for change in done.discarded],
-        "left": [{**shown.as_object(found, change), "why": why} for change, why in done.left],
+        "left": held.left_objects(found, done),
     }

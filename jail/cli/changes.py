@@ -1,6 +1,7 @@
 """`jail changes`: what a session holds, and what of it should be looked at."""
 
 import os
+from typing import Final
 
 import click
 
@@ -67,6 +68,9 @@ def command(words: tuple[str, ...], *, diff: bool, every: bool, as_json: bool) -
     _show_next(found, changes)
 
 
+NOTHING_READY: Final = "nothing of it can be applied as it is"
+
+
 def _show_diffs(found: Review, changes: list[Change]) -> None:
     rows = [shown.row(found, change) for change in changes]
     for at in listing.ordered(rows):
@@ -83,3 +87,8 @@ def _show_next(found: Review, changes: list[Change]) -> None:
         show(f"an apply was interrupted: `jail apply {name}` finishes it first")
     elif ready := sum(1 for each in changes if each.tier not in (NEVER, REFUSED) and not each.conflict):
         show(f"`jail apply {name}` applies {ready} of them, `jail apply --walk {name}` asks for each")
+    elif changes:
+        forget = f"jail discard {name}" + (" PATH" if len(changes) < len(found.changes) else "")
+        named = any(each.tier == REFUSED and not each.conflict for each in changes)
+        how = f"only what is named can be applied: `jail apply {name} PATH`" if named else NOTHING_READY
+        show(f"{how}; `{forget}` forgets it")

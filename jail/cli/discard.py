@@ -7,7 +7,9 @@ import click
 from jail.cli import held
 from jail.cli.show import json_option, show, show_json
 from jail.hold import choosing, decisions, review, shown, store
+from jail.hold.decisions import Done
 from jail.hold.lock import Lock
+from jail.hold.review import Review
 
 
 @click.command(name="discard")
@@ -15,7 +17,10 @@ from jail.hold.lock import Lock
 @held.ALL_BUT
 @click.option("--dry-run", is_flag=True, help="Print what would be discarded, and do nothing.")
 @json_option
-def command(words: tuple[str, ...], *, all_but: bool, dry_run: bool, as_json: bool) -> None:
+@click.pass_context
+def command(
+    context: click.Context, words: tuple[str, ...], *, all_but: bool, dry_run: bool, as_json: bool
+) -> None:
     """Forget what SESSION holds, or of it what lies at each PATH. The real files are not touched.
 
     SESSION is an id or the beginning of one, or `last`; where none is named, the newest that holds changes
@@ -23,9 +28,13 @@ def command(words: tuple[str, ...], *, all_but: bool, dry_run: bool, as_json: bo
     session's workspace; a folder is all beneath it. What is discarded is gone: the ledger keeps its path
     and its digest alone.
 
+    Of a folder that was replaced by something else, what was in it can go only after that, or with it: then
+    what is to be discarded first is said. An apply that was interrupted is finished first.
+
     \b
     Exit code:
       0    it is discarded, or there was nothing
+      1    something that was meant is still held; why, is said
       2    no such session, it still runs, nothing held at a PATH, or the
            command line is wrong
       125  it failed; what is left is still held
@@ -36,21 +45,39 @@ def command(words: tuple[str, ...], *, all_but: bool, dry_run: bool, as_json: bo
     manifest = store.read_manifest(folder)
     if manifest is None:
         if as_json:
-            show_json({"discarded": []})
+            show_json({"finished": [], "discarded": [], "left": []})
         else:
             held.holds(folder)
         return
     with Lock(folder):
-        if not dry_run:
-            decisions.finished(folder, manifest)
+        first = None if dry_run else decisions.finished(folder, manifest)
+        if first is not None and not as_json:
+            held.show_finished(first)
         found = review.reviewed(folder)
-        meant = choosing.meant(found, paths, os.getcwd(), all_but=all_but)
-        thrown = choosing.without_filled(found, meant)
-        if not dry_run:
-            decisions.carry_out(found, discard=thrown)
+        thrown = choosing.thrown(found, choosing.meant(found, paths, os.getcwd(), all_but=all_but))
+        if dry_run:
+            done = Done((), thrown.taken, thrown.left, "")
+        else:
+            done = decisions.carry_out(found, discard=thrown.taken, left=thrown.left)
     if as_json:
-        show_json({"discarded": [shown.as_object(found, change) for change in thrown]})
-        return
+        show_json(
+            {
+                "finished": held.finished_objects(found, first),
+                "discarded": [shown.as_object(found, change) for change in done.discarded],
+                "left": held.left_objects(found, done),
+            }
+        )
+    else:
+        _tell(found, done, dry_run=dry_run)
+    context.exit(held.EXIT_LEFT if done.left else 0)
+
+
+def _tell(found: Review, done: Done, *, dry_run: bool) -> None:
     if dry_run:
-        held.show_rows(found, list(thrown))
-    show(f"{len(thrown)} {'would be ' if dry_run else ''}discarded" if thrown else "nothing to discard")
+        held.show_rows(found, list(done.discarded))
+    held.show_left(found, done.left)
+    if not (done.discarded or done.left):
+        show("nothing to discard")
+        return
+    left = f", {len(done.left)} left" if done.left else ""
+    show(f"{len(done.discarded)} {'would be ' if dry_run else ''}discarded{left}")

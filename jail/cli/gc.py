@@ -43,7 +43,7 @@ def command(
 
     \b
     Exit code:
-      0    all of it is gone
+      0    all of it is gone, but for sessions that are kept for what they hold
       2    the command line is wrong
       125  something could not be removed; what, is printed
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself

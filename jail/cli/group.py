@@ -41,7 +41,8 @@ def group(**values: Any) -> None:
     """Run programs, AI coding agents above all, inside walls that the Linux kernel keeps.
 
     \b
-      jail run -- COMMAND     the current folder is writable, the system readable, the rest absent
+      jail run -- COMMAND     the current folder is written (with --hold, once you apply it), the
+                              system readable, the rest absent
       jail plan -- COMMAND    print every step of that, and do nothing
       jail doctor             what this host can give, and how to mend the rest
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself

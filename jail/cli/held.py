@@ -11,6 +11,7 @@ from jail.cli.show import show
 from jail.errors import JailError
 from jail.hold import shown, store, waiting
 from jail.hold.change import LETTERS, Change
+from jail.hold.decisions import Done
 from jail.hold.review import Review
 from jail.launch import reach
 from jail.ledger import place
@@ -92,6 +93,26 @@ _COLOURS: Final = {"+": "green", "-": "red", "!": "red"}
 """Of the lines of a diff, by how they begin."""
 
 
+EXIT_LEFT: Final = 1
+"""Something that was meant is left as it is: refused, in conflict, or covered by something else."""
+
+
+def show_finished(first: Done) -> None:
+    """What became of an apply that was interrupted."""
+    left = f", {len(first.left)} left" if first.left else ""
+    show(f"an apply was interrupted, and is finished: {len(first.applied)} applied{left}")
+
+
+def finished_objects(review: Review, first: Done | None) -> list[dict[str, object]]:
+    """The same as objects of JSON."""
+    return [] if first is None else [shown.as_object(review, change) for change in first.applied]
+
+
+def left_objects(review: Review, done: Done) -> list[dict[str, object]]:
+    """What was meant and is not done, as objects of JSON."""
+    return [{**shown.as_object(review, change), "why": why} for change, why in done.left]
+
+
 CONFLICT_LINES: Final = 40
 """Lines shown of one conflict when something was applied; there may be thousands of both."""
 
@@ -100,8 +121,8 @@ def show_left(review: Review, left: tuple[tuple[Change, str], ...]) -> None:
     """What was meant and is not done, with both sides of a conflict."""
     for change, why in left:
         show(f"left: {LETTERS[change.what]} {shown.path_of(review, change.tree, change.path)}: {why}")
-        if change.conflict:
-            lines = list(islice(shown.diff(review, change), 1, CONFLICT_LINES + 2))
+        if change.conflict and why == change.conflict:
+            lines = list(islice(shown.both_sides(review, change), CONFLICT_LINES + 1))
             for line in lines[:CONFLICT_LINES]:
                 show(f"    {line}")
             if len(lines) > CONFLICT_LINES:

@@ -15,8 +15,8 @@ from jail.launch.start import Options, run
 )
 @click.pass_context
 def command(context: click.Context, /, command: tuple[str, ...], **values: Any) -> None:
-    """Run COMMAND inside the walls: it may write the current folder (the workspace), read the system, and
-    nothing else.
+    """Run COMMAND inside the walls: it may write the current folder (the workspace; with --hold that
+    waits until you apply it), read the system, and nothing else.
 
     \b
     Exit code: the command's own, or

@@ -47,8 +47,8 @@ def walk(found: Review, changes: Sequence[Change], ask: _Ask | None = None) -> D
         ask = _from_terminal
     taken, thrown, left = _decided(found, changes, ask)
     chosen = choosing.whole(found, taken, left, thrown)
-    lost = choosing.without_filled(found, thrown)
-    return carry_out(found, apply=chosen.taken, discard=lost, left=chosen.left)
+    lost = choosing.thrown(found, thrown)
+    return carry_out(found, apply=chosen.taken, discard=lost.taken, left=(*chosen.left, *lost.left))
 
 
 def _from_terminal(question: str) -> str:

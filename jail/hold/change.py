@@ -60,7 +60,8 @@ UNKNOWN: Final = State("unknown")
 class Change(NamedTuple):
     """`tree`: name of the held thing (jail.plan.held.Held); `path`: in it, "" for the thing itself; `what` in
     LETTERS; `source`: where a renamed thing was, and then `old` is what it was there; `conflict`: why the
-    host's side is not the base any more, "" where it is; `tier` in TIERS, and `reason` why it is not plain.
+    host's side is not the base any more, "" where it is; `tier` in TIERS, and `reason` why it is not plain;
+    `waits`: it is never delivered unasked, however plain it is.
     """
 
     tree: str
@@ -73,3 +74,4 @@ class Change(NamedTuple):
     conflict: str = ""
     tier: str = PLAIN
     reason: str = ""
+    waits: bool = False

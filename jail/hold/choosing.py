@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from jail.errors import EXIT_USAGE, JailError
-from jail.hold.change import NEVER, REFUSED, Change
+from jail.hold.change import DELETED, NEVER, REFUSED, RENAMED, Change
 from jail.hold.review import Review
 
 _SHOWN: Final = 3
@@ -55,13 +55,25 @@ def meant(review: Review, words: Sequence[str], cwd: str, *, all_but: bool = Fal
     return tuple(change for change in review.changes if _is_in(review, change, places) != all_but)
 
 
-def without_filled(review: Review, thrown: Sequence[Change]) -> tuple[Change, ...]:
-    """What can be discarded of `thrown`: not a new folder in which something stays held."""
+def thrown(review: Review, chosen: Sequence[Change]) -> Chosen:
+    """What can be discarded of `chosen`: not a new folder in which something stays held, which is meant by
+    nobody who chose something else in it; and what was in a folder not while something else is in its place.
+    """
     folders = _that_come_or_go(review.changes)
-    lost = {_key(change) for change in thrown}
+    lost = {_key(change) for change in chosen}
     stays = [change for change in review.changes if _key(change) not in lost]
     filled = {key for change in stays for key in _folders_of(change.tree, change.path, folders)}
-    return tuple(each for each in thrown if _key(each) not in filled or each.new.kind != "folder")
+    covers = {_key(change) for change in stays if change.new.kind not in ("folder", "absent")}
+    taken: list[Change] = []
+    left: list[tuple[Change, str]] = []
+    for each in chosen:
+        was = each.source if each.what == RENAMED else each.path if each.what == DELETED else ""
+        cover = next((key for key in _folders_of(each.tree, was, folders) if key in covers), None)
+        if cover is not None:
+            left.append((each, f"{review.absolute(*cover)} is in place of its folder: discard that first"))
+        elif _key(each) not in filled or each.new.kind != "folder":
+            taken.append(each)
+    return Chosen(tuple(taken), tuple(left))
 
 
 def _is_in(review: Review, change: Change, places: set[str]) -> bool:
@@ -94,9 +106,10 @@ def _meant(review: Review, words: Sequence[str], cwd: str) -> set[str]:
     meant = {word: next((way for way in both if way in hit), "") for word, both in ways.items()}
     lost = [word for word, way in meant.items() if not way]
     if lost:
+        workspace = review.manifest.workspace
         raise JailError(
             f"nothing that is held lies at {', '.join(lost[:_SHOWN])}",
-            where=f"{cwd}, and the workspace {review.manifest.workspace}",
+            where=cwd if cwd == workspace else f"{cwd}, and the workspace {workspace}",
             hint="`jail changes` lists what is held; nothing was done",
             code=EXIT_USAGE,
         )

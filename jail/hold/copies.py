@@ -13,10 +13,8 @@ import stat
 from jail.hold import base
 from jail.kernel import files, sparse, trees, walk, writing
 from jail.light import Final
+from jail.plan.held import COPY_BYTES, COPY_ENTRIES
 
-COPY_BYTES: Final = 1 << 30
-"""Data of one copy: past this a start would take many seconds, and nobody asked for so much disk."""
-COPY_ENTRIES: Final = 200_000
 LEFT_OUT: Final = 100
 """Names told of what a copy left out; all of it is in the base."""
 _NOBODY: Final = (-1, -1)

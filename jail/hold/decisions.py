@@ -5,13 +5,15 @@ it: applied, discarded, or refused and why. What an earlier apply left half done
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple
 
+from jail.errors import JailError
 from jail.hold import apply as applier
 from jail.hold import discard as discarder
-from jail.hold import gitkeys, recorded
-from jail.hold.change import NEVER, REFUSED, SETTINGS, Change
-from jail.hold.review import Review
+from jail.hold import drop, gitkeys, recorded
+from jail.hold.change import NEVER, SETTINGS, Change
+from jail.hold.review import Review, not_offered
 from jail.hold.stage import Instead
 from jail.hold.store import Manifest
 from jail.hold.transaction import DONE, Applied
@@ -28,6 +30,9 @@ class Done(NamedTuple):
     discarded: tuple[Change, ...]
     left: tuple[tuple[Change, str], ...]
     problem: str
+
+
+NOTHING: Final = Done((), (), (), "")
 
 
 def finished(session_folder: str, manifest: Manifest) -> Done | None:
@@ -53,7 +58,8 @@ def carry_out(
     with nothing applied.
     """
     if not (apply or discard or left):
-        return Done((), (), (), "")
+        _empty(review, NOTHING)
+        return NOTHING
     ledger = ReviewLedger.open(review.folder, review.manifest.session)
     try:
         into = recorded.into(ledger, review.manifest)
@@ -62,17 +68,46 @@ def carry_out(
             into(kind if became == DONE else became, change)
 
         for change, why in left:
-            known = change.conflict or change.tier in (NEVER, REFUSED)
-            record("refused", change if known else change._replace(reason=why))
+            known = why.startswith(change.conflict or change.reason or NEVER)
+            record("refused", change if known else change._replace(reason=why, conflict=""))
         applied, conflicts, problem = Applied((), ())
         if apply:
             applied, conflicts, problem = applier.apply(
                 review.folder, review.manifest, apply, record, lambda change: _settings(review, change)
             )
-        discarded, stay, _ = discarder.discard(review.folder, review.manifest, discard, record)
+        discarded, stay, _ = Applied((), ())
+        if discard:
+            discarded, stay, _ = discarder.discard(review.folder, review.manifest, discard, record)
     finally:
         ledger.close()
-    return Done(applied, discarded, (*left, *_conflicts((*conflicts, *stay))), problem)
+    done = Done(applied, discarded, (*left, *_conflicts((*conflicts, *stay))), problem)
+    _empty(review, done)
+    return done
+
+
+def remaining(review: Review, done: Done) -> tuple[Change, ...]:
+    """The changes of a review that the session still holds, without looking at it again."""
+    gone = {(change.tree, change.path) for change in (*done.applied, *done.discarded)}
+    left = {(change.tree, change.path): change for change, _ in done.left}
+    settings = {(change.tree, change.path) for change in done.applied if change.what == SETTINGS}
+    rest = []
+    for change in review.changes:
+        key = change.tree, change.path
+        if key not in gone:
+            rest.append(left.get(key, change))
+        elif key in settings and review.keys[key].refused:
+            rest.append(change._replace(tier=NEVER, reason=not_offered(review.keys[key]), conflict=""))
+    return tuple(rest)
+
+
+def _empty(review: Review, done: Done) -> None:
+    """Empty the layers where nothing of the list is left: what the command touched and left as it was is in
+    them still.
+    """
+    if done.problem or remaining(review, done):
+        return
+    with suppress(OSError, JailError):
+        drop.empty(review.folder, review.manifest)
 
 
 def _conflicts(changes: Sequence[Change]) -> tuple[tuple[Change, str], ...]:

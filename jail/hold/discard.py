@@ -8,14 +8,14 @@ import os
 import stat
 
 from jail.errors import JailError
-from jail.hold import base, drop, store
+from jail.hold import base, store
 from jail.hold.beneath import IN_THE_WAY, Tree, split
 from jail.hold.change import DELETED, NEVER, Change
 from jail.hold.drop import folders_of, paths, pin
 from jail.hold.kept import Kept
 from jail.hold.layer import Layer
 from jail.hold.store import Manifest
-from jail.hold.transaction import Applied, Record
+from jail.hold.transaction import NOT_DONE, Applied, Record
 from jail.kernel import files, sparse, trees, writing
 from jail.light import Final, Sequence, suppress
 from jail.plan.held import COPY, FILE, Held
@@ -27,8 +27,8 @@ HIDDEN: Final = "something else is in place of its folder: that has to be discar
 
 def discard(session_folder: str, manifest: Manifest, chosen: Sequence[Change], record: Record) -> Applied:
     """Discard changes of a session whose lock is held, as jail.hold.look listed them; a folder with all that
-    is in it. `record` is called with "discarded". Raises JailError, with some of it discarded: the rest is
-    still listed.
+    is in it. `record` is called with "discarded" or "refused". Raises JailError, with some of it discarded:
+    the rest is still listed.
     """
     done: list[Change] = []
     left: list[Change] = []
@@ -47,11 +47,10 @@ def discard(session_folder: str, manifest: Manifest, chosen: Sequence[Change], r
         for change in changes:
             if change.path in resisting:
                 left.append(change._replace(conflict=HIDDEN if change.what == DELETED else NOT_EMPTY))
+                record(NOT_DONE, left[-1])
             else:
                 record(DISCARDED, change)
                 done.append(change)
-    with suppress(OSError):
-        drop.empty(session_folder, manifest)
     return Applied(tuple(done), tuple(left))
 
 

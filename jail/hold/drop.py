@@ -7,7 +7,7 @@ nothing.
 
 import os
 
-from jail.hold import base, closed, look, opening, store
+from jail.hold import base, closed, opening, store
 from jail.hold.beneath import Tree
 from jail.hold.change import DELETED, RENAMED, SETTINGS, Change
 from jail.hold.kept import Kept
@@ -64,14 +64,13 @@ def _file(session_folder: str, tree: Tree, changes: list[Change]) -> None:
 
 
 def empty(session_folder: str, manifest: Manifest) -> None:
-    """Empty the upper layers of a session that holds nothing any more: what the command touched and left as
-    it was is in them still. Raises OSError, JailError.
+    """Empty the upper layers of a session of which the caller knows that it holds nothing any more, but for
+    settings that were taken over: of these the session may have another spelling than the host. Raises
+    OSError.
     """
     held = store.folder_of(session_folder)
     tops = [f"{held}/{each.name}/{store.UPPER}" for each in manifest.held if each.kind == OVERLAY]
     tops = [top for top in tops if os.path.isdir(top)]  # the run may not have come so far
-    if not any(os.listdir(top) for top in tops) or any(look.changes(session_folder, manifest)):
-        return
     for top in tops:
         fd = os.open(top, files.FOLDER)
         try:

@@ -30,7 +30,7 @@ BEGAN: Final = "its base is unknown: it changed on the host while the run began"
 BEYOND: Final = "its path is too long for what is in it to be looked at"
 
 
-def changes(session_folder: str, manifest: Manifest) -> Iterator[Change]:
+def changes(session_folder: str, manifest: Manifest) -> tuple[Change, ...]:
     """The changes that a session holds, sorted by thing and by the bytes of the path; `tier` and `reason` are
     not set.
 
@@ -43,7 +43,7 @@ def changes(session_folder: str, manifest: Manifest) -> Iterator[Change]:
         found = [_change(row) for row in rows]
     except OSError as error:
         raise _unreadable(error) from error
-    return iter(found)
+    return tuple(found)
 
 
 def _row(change: Change) -> tuple[object, ...]:

@@ -90,13 +90,19 @@ def _compared(change: Change, thing: Held, sides: Sides) -> gitkeys.Keys:
 
 
 def _of_keys(change: Change, keys: gitkeys.Keys, sides: Sides) -> Change:
-    never = f"never: {', '.join(keys.refused[:_SHOWN])}" if keys.refused else ""
-    never += f" and {len(keys.refused) - _SHOWN} more" if len(keys.refused) > _SHOWN else ""
     if not keys.offered:
-        return change._replace(tier=NEVER, reason=never or "no setting changed that could be taken over")
-    if never:
-        change = change._replace(tier=WARNED, reason=f"some of it {never}")
+        return change._replace(tier=NEVER, reason=not_offered(keys))
+    if keys.refused:
+        change = change._replace(tier=WARNED, reason=not_offered(keys))
     return change if change.conflict else change._replace(conflict=_other_value(change, keys, sides))
+
+
+def not_offered(keys: gitkeys.Keys) -> str:
+    """What of the settings never arrives, as the reason of a tier."""
+    if not keys.refused:
+        return "no setting changed that could be taken over"
+    more = f" and {len(keys.refused) - _SHOWN} more" if len(keys.refused) > _SHOWN else ""
+    return f"not offered: {', '.join(keys.refused[:_SHOWN])}{more}"
 
 
 def _other_value(change: Change, keys: gitkeys.Keys, sides: Sides) -> str:

@@ -58,9 +58,20 @@ def row(review: Review, change: Change) -> Row:
         _conflict(change),
         _detail(review, change),
         _mode(change),
-        change.new.size if change.what not in (DELETED, MODE, TIME, SETTINGS) else 0,
+        _to_write(review, change) if change.what not in (DELETED, MODE, TIME, SETTINGS) else 0,
         _fold(path, change.tier),
     )
+
+
+def _to_write(review: Review, change: Change) -> int:
+    """Bytes that would be written; holes are kept, and a file that is large may be all of one."""
+    if change.new.size < _MAY_BE_SPARSE:
+        return change.new.size
+    return min(change.new.size, review.sides[change.tree].new_on_disk(change.path))
+
+
+_MAY_BE_SPARSE: Final = 1 << 20
+"""Bytes from which on a list asks how much of a file is on the disk: of smaller ones there are many."""
 
 
 def _conflict(change: Change) -> str:
@@ -136,7 +147,8 @@ def diff(review: Review, change: Change) -> Iterator[str]:
     if change.tier:
         yield f"  {change.tier}: {change.reason}"
     if change.conflict:
-        yield from _both_sides(review, change)
+        yield f"  conflict: {change.conflict}"
+        yield from both_sides(review, change)
         return
     if change.source:
         yield f"renamed from {path_of(review, change.tree, change.source)}"
@@ -146,8 +158,8 @@ def diff(review: Review, change: Change) -> Iterator[str]:
         yield from _between(review, change, change.old, path)
 
 
-def _both_sides(review: Review, change: Change) -> Iterator[str]:
-    yield f"  conflict: {change.conflict}"
+def both_sides(review: Review, change: Change) -> Iterator[str]:
+    """Of a conflict what was, what the host has and what the session has, and from the host's to that."""
     for when, state in (("when the run began", change.old), ("host", change.now), ("session", change.new)):
         yield f"  {when}: {_told(state)}"
     if change.what != SETTINGS:

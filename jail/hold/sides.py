@@ -36,6 +36,17 @@ class Sides:
         """The same as the command left it."""
         return _read(lambda: opening.open_new(self._folder, self._thing, path))
 
+    def new_on_disk(self, path: str) -> int:
+        """Bytes on the disk of a regular file as the command left it; 0 for what cannot be looked at."""
+        try:
+            fd = opening.open_new(self._folder, self._thing, path)
+        except OSError:
+            return 0
+        try:
+            return os.fstat(fd).st_blocks * 512  # of any file system (stat(3type))
+        finally:
+            os.close(fd)
+
     def base(self) -> bytes | None:
         """Of a held file, what it was when the run began."""
         path = f"{store.folder_of(self._folder)}/{store.BASE}/{self._thing.name}"

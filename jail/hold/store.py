@@ -74,12 +74,16 @@ def write_manifest(held_folder: str, manifest: Manifest) -> None:
     os.replace(partial, final)
 
 
-def prepare(held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tuple[int, int]) -> None:
-    """Make what each held thing needs: the folders of an overlay, or the copy with its base.
+def prepare(
+    held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tuple[int, int]
+) -> tuple[str, ...]:
+    """Make what each held thing needs: the folders of an overlay, or the copy with its base. Returns the
+    paths of what a copy leaves out, of each the first copies.LEFT_OUT.
 
     `owner`: uid and gid of who writes them, (-1, -1) for ourselves; `started_ns` as in copies.make. Raises
     OSError, and TooLargeError for a copy.
     """
+    left_out: list[str] = []
     for thing in held:
         folder = f"{held_folder}/{thing.name}"
         if thing.kind not in _PARTS:
@@ -91,21 +95,24 @@ def prepare(held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tu
             # Else the layer of a run that was never made would look as if the mode had been changed.
             os.chmod(f"{folder}/{UPPER}", stat.S_IMODE(os.stat(thing.path).st_mode) & KEPT_BITS)
         if thing.kind == COPY:
-            _copy(thing.path, f"{folder}/{TREE}", f"{held_folder}/{BASE}/{thing.name}", started_ns, owner)
+            base = f"{held_folder}/{BASE}/{thing.name}"
+            names = _copy(thing.path, f"{folder}/{TREE}", base, started_ns, owner)
+            left_out += [f"{thing.path}/{name}" for name in names]
     alone = tuple(thing for thing in held if thing.kind == FILE)
     if alone:
         prepare_files(held_folder, alone, owner)
+    return tuple(left_out)
 
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {OVERLAY: (UPPER, WORK), COPY: (TREE,)}
 
 
-def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, int]) -> None:
+def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, int]) -> tuple[str, ...]:
     from jail.hold import copies  # most trees are held by an overlay
 
     fds = [files.openat2(-1, path, files.FOLDER, files.RESOLVE_NO_SYMLINKS) for path in (tree, target)]
     try:
-        copies.make(fds[0], fds[1], base, started_ns, owner)
+        return copies.make(fds[0], fds[1], base, started_ns, owner)
     finally:
         for fd in fds:
             os.close(fd)

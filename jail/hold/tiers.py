@@ -32,16 +32,20 @@ _LEADS_GIT: Final = "as a file or link it sends git to another git dir"
 
 
 def judged(change: Change, ground: Ground) -> Change:
-    """`change` with its tier and the reason, where nothing graver was said of it before. Settings of git are
-    judged by their keys (jail.hold.review), and a time alone is plain.
+    """`change` with its tier and the reason, where nothing graver was said of it before, and whether it waits
+    for a person. Settings of git are judged by their keys (jail.hold.review), and a time alone is plain.
     """
     if change.tier == NEVER or change.what in (SETTINGS, TIME):
         return change
     found = _verdicts(change, change.path, ground)
+    given = bool(ground.thing.deliver)  # else all of it waits
+    waits = given and _waits(change, change.path, ground)
     if change.what == RENAMED:
         gone = change._replace(path=change.source, what=DELETED, new=change.old)
         found += _verdicts(gone, change.source, ground)
+        waits = waits or (given and _waits(gone, change.source, ground))
     found = [verdict for verdict in found if verdict[0]]
+    change = change._replace(waits=waits)
     if not found:
         return change
     tier, reason = min(found, key=lambda verdict: TIERS.index(verdict[0]))
@@ -62,6 +66,20 @@ def _verdicts(change: Change, path: str, ground: Ground) -> list[Verdict]:
     if change.what != DELETED:
         found += [_of_link(change, path, ground), _of_command(change, path, ground)]
     return found
+
+
+def _waits(change: Change, path: str, ground: Ground) -> bool:
+    """Whether nobody would have to call what comes with a change: it runs with each start, by the table; or
+    it leads out of the thing, and who wrote there may have put such a file there, or may later; or a name of
+    PATH means another command without it.
+    """
+    if change.what == DELETED:
+        whole = f"{ground.thing.path}/{path}"
+        return os.path.dirname(whole) in ground.thing.commands and bool(ground.shadowed(whole))
+    folder, _, name = path.rpartition("/")
+    above = _place(ground.thing.path, ground.workspace, folder).above
+    row = _row(change, above, canonical(name)) if path else None
+    return (row is not None and row.uncalled) or bool(_of_link(change, path, ground)[0])
 
 
 class _Place(NamedTuple):

@@ -195,8 +195,6 @@ class Transaction:
             for name, changes in by_tree.items():
                 drop.drop(self.session_folder, self.tree(name), changes)
             problem = self.tidy()
-            if not problem:
-                drop.empty(self.session_folder, self.manifest)
         except JailError as error:
             problem = f"{error.message} ({error.where})"
         except OSError as error:

@@ -49,7 +49,7 @@ def _supervised(
 ) -> Outcome:
     failure: BaseException | None = None
     try:
-        found = supervisor.run(lambda: _opened(prepared, session))
+        found = supervisor.run(lambda: _opened(prepared, session, holding))
     except BaseException as error:  # noqa: BLE001 - raised again below, once the end is recorded
         failure, found = error, outcome.of_error(error)
     record = supervisor.record
@@ -91,13 +91,16 @@ def _recorded(record: "Record", found: Outcome, settle: Callable[[], None]) -> O
     return found
 
 
-def _opened(prepared: "Prepared", session: Session) -> "Record":
+def _opened(prepared: "Prepared", session: Session, holding: held.Holding) -> "Record":
     """The ledger with its first entry. Imported here: another process builds the walls meanwhile."""
     from jail.launch.record import Record
 
     resumed = prepared.resumed.manifest.session if prepared.resumed is not None else ""
     record = Record(prepared.plan, prepared.policy, prepared.watched, session, resumed)
     record.start()
+    if holding.left_out:
+        record.note(holding.lacks(len(holding.left_out)))
+        record.tell(holding.lacks(SHOWN))
     return record
 
 

@@ -2,18 +2,20 @@
 
 Rule: all inside is dead, the terminal is the person's again, and the ledger has no end entry yet. Nothing is
 lost here: what is not delivered waits for `jail apply`, and so does everything after an error, which is said
-and noted. A run that never became one delivers nothing.
+and noted. A run that never became one delivers nothing. What would run without being called by anybody waits
+for a person; of the rest what is warned of is delivered and counted, since half a package is none.
 """
 
 from jail.errors import JailError
 from jail.hold import choosing, decisions, review
-from jail.hold.change import LETTERS, NEVER, PLAIN, REFUSED, WARNED, Change
+from jail.hold.change import LETTERS, PLAIN, SETTINGS, WARNED, Change
 from jail.kernel.digest import sha256
 from jail.launch.bases import Bases
 from jail.launch.cutshort import until_signal
 from jail.launch.record import Record
 from jail.ledger.entries import encode
-from jail.light import Final, NamedTuple, Sequence
+from jail.light import Final, Mapping, NamedTuple, Sequence
+from jail.report.words import held_text
 
 DELIVERED: Final = "delivered"
 
@@ -48,16 +50,16 @@ def _settle(site: Site, record: Record) -> None:
     except (JailError, OSError) as error:
         _fault(record, f"what is held cannot be listed, and waits in session {site.session}: {_shown(error)}")
         return
-    done, waiting = 0, found.changes
+    done = decisions.NOTHING
     try:
         done = _deliver(site, found, record)
-        waiting = review.reviewed(site.folder).changes if done else waiting
     except Exception as error:  # noqa: BLE001 - whatever it is: the run is over, and its record must end
         _fault(
             record, f"what is held was not delivered, and waits in session {site.session}: {_shown(error)}"
         )
-    record.held(**counts(waiting))
-    if line := told(waiting, done, site.session):
+    fields = counts(decisions.remaining(found, done), done.applied)
+    record.held(**fields)
+    if line := told(fields, site.session):
         record.tell(line)
 
 
@@ -83,28 +85,30 @@ def _fault(record: Record, text: str) -> None:
     record.tell(text)
 
 
-def _deliver(site: Site, found: review.Review, record: Record) -> int:
-    """Apply what may be delivered; how many changes that were."""
-    chosen = chosen_of(found, site.words)
-    if not chosen:
-        return 0
-    done = decisions.carry_out(found, chosen, kind=DELIVERED)
+def _deliver(site: Site, found: review.Review, record: Record) -> decisions.Done:
+    """Apply what may be delivered."""
+    done = decisions.carry_out(found, chosen_of(found, site.words), kind=DELIVERED)
     if done.problem:
         _fault(record, done.problem)
-    return len(done.applied)
+    return done
 
 
 def chosen_of(found: review.Review, words: Sequence[str]) -> tuple[Change, ...]:
     """The changes that may be delivered unasked by the `words` of a policy (jail.plan.held.DELIVERIES): those
-    of these things that a person would apply without naming a path.
+    of these things that a person would apply without naming a path, but for those that wait all the same.
     """
     things = {thing.name for thing in found.manifest.held if thing.deliver in words}
-    theirs = tuple(change for change in found.changes if change.tree in things)
-    return choosing.chosen(found._replace(changes=theirs), (), "/").taken
+    theirs = found._replace(changes=tuple(change for change in found.changes if change.tree in things))
+    whole = choosing.chosen(theirs, (), "/")
+    waiting = [change for change in whole.taken if change.waits]
+    taken = [change for change in whole.taken if not change.waits]
+    return choosing.whole(theirs, taken, whole.left, waiting).taken if waiting else whole.taken
 
 
-def counts(waiting: Sequence[Change]) -> dict[str, object]:
-    """The fields of the `held` entry: how many changes of which kind wait, and a digest of the list."""
+def counts(waiting: Sequence[Change], delivered: Sequence[Change] = ()) -> dict[str, object]:
+    """The fields of the `held` entry: how many changes of which kind wait, and a digest of the list; how many
+    were delivered, and how many of these are warned of.
+    """
     total = sha256()
     tiers: dict[str, int] = {}
     letters: dict[str, int] = {}
@@ -120,28 +124,15 @@ def counts(waiting: Sequence[Change]) -> dict[str, object]:
         "letters": letters,
         "conflicts": sum(1 for change in waiting if change.conflict),
         "digest": total.hexdigest(),
+        "delivered": len(delivered),
+        # Of settings only what nobody is warned of is delivered.
+        "delivered_warned": sum(1 for each in delivered if each.tier == WARNED and each.what != SETTINGS),
     }
 
 
-def told(waiting: Sequence[Change], delivered: int, session: str) -> str:
-    """The line for a person; "" where nothing was held."""
-    said = [f"{_number(delivered)} delivered"] if delivered else []
-    if waiting:
-        graver = {
-            tier: sum(1 for change in waiting if change.tier == tier) for tier in (REFUSED, WARNED, NEVER)
-        }
-        words = {NEVER: "that cannot be applied", **{tier: tier for tier in (REFUSED, WARNED)}}
-        aside = [f"{count} {words[tier]}" for tier, count in graver.items() if count]
-        conflicts = sum(1 for change in waiting if change.conflict)
-        aside += [f"{conflicts} in conflict"] if conflicts else []
-        many = f" ({', '.join(aside)})" if aside else ""
-        wait = "waits" if len(waiting) == 1 else "wait"
-        said.append(f"{_number(len(waiting))} {wait}{many}")
-    if not said:
+def told(fields: Mapping[str, object], session: str) -> str:
+    """The line for a person, of the fields of the `held` entry; "" where nothing was held."""
+    if not (fields["changes"] or fields["delivered"]):
         return ""
-    hint = f"; jail changes {session}" if waiting else ""
-    return f"held: {', '.join(said)}{hint}"
-
-
-def _number(count: int) -> str:
-    return f"{count} change" if count == 1 else f"{count} changes"
+    hint = f"; jail changes {session}" if fields["changes"] else ""
+    return f"held: {held_text(fields)}{hint}"

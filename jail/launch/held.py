@@ -26,12 +26,21 @@ TIME_STAMP_SLACK: Final = 20_000_000
 
 class Holding(NamedTuple):
     """`folder`: of all that the plan holds, "" for nothing; `things`: these; `bases`: lists what the trees
-    are meanwhile.
+    are meanwhile; `left_out`: paths that a copy does not have, so that the command does not see them.
     """
 
     folder: str = ""
     bases: "Bases | None" = None
     things: tuple[Held, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def lacks(self, most: int) -> str:
+        """A line that says what is left out and names `most` of it at the most; "" for nothing."""
+        if not self.left_out:
+            return ""
+        names = ", ".join(self.left_out[:most])
+        more = f" and {len(self.left_out) - most} more" if len(self.left_out) > most else ""
+        return f"held by a copy, which has no sockets, pipes, devices, nor what cannot be read: {names}{more}"
 
     def changed(self) -> bool:
         """Whether the command may have left something there."""
@@ -72,10 +81,10 @@ def begin(
         if resumed is None:
             os.mkdir(folder, 0o700)
             os.mkdir(f"{folder}/{store.BASE}", 0o700)
-        store.prepare(folder, fresh, started, owner)
+        left_out = store.prepare(folder, fresh, started, owner)
         old = "" if resumed is None else resumed.manifest.session
         store.write_manifest(folder, _manifest(plan, session, environ, started)._replace(resumed=old))
-        return Holding(folder, Bases.start(folder, plan.held, started), plan.held)
+        return Holding(folder, Bases.start(folder, plan.held, started), plan.held, left_out)
     except (OSError, TooLargeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it has grown too large since it was weighed"
         raise JailError(

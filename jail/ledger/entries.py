@@ -89,7 +89,9 @@ KINDS: Final[dict[str, Kind]] = {
     "joined": Kind(JAIL, ("join", "command", "pid", "probes_held", "terminal")),
     "left": Kind(KERNEL, ("join", "exit", "signal", "reason")),
     "stopped": Kind(JAIL, ("grace_s",)),
-    "held": Kind(JAIL, ("changes", "tiers", "letters", "conflicts"), ("digest",)),
+    "held": Kind(
+        JAIL, ("changes", "tiers", "letters", "conflicts"), ("digest", "delivered", "delivered_warned")
+    ),
     "end": Kind(KERNEL, ("exit", "reason", "signal", "duration_s", "cpu_s", "peak_bytes")),
     "applied": _REVIEWED,
     "delivered": _REVIEWED,

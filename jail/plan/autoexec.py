@@ -23,17 +23,19 @@ python elsewhere, and what the next agent obeys.
 class AutoExec(NamedTuple):
     """One kind of file that runs by itself.
 
-    `pattern`: a name anywhere ("Makefile"), an ending ("*.pth"), or all beneath a folder
-    (".github/workflows/*", ".git/hooks/*"); `tier`: WARNED or REFUSED.
+    `pattern`: a name anywhere ("Makefile"), with any suffixes ("sitecustomize.*"), an ending ("*.pth"), or
+    all beneath a folder (".github/workflows/*", ".git/hooks/*"); `tier`: WARNED or REFUSED; `uncalled`: it
+    runs with every start of a program, whoever starts it for whatever, so it is never delivered unasked.
     """
 
     pattern: str
     reason: str
     tier: str = WARNED
+    uncalled: bool = False
 
 
-def _rows(reason: str, patterns: str, tier: str = WARNED) -> tuple[AutoExec, ...]:
-    return tuple(AutoExec(pattern, reason, tier) for pattern in patterns.split())
+def _rows(reason: str, patterns: str, tier: str = WARNED, *, uncalled: bool = False) -> tuple[AutoExec, ...]:
+    return tuple(AutoExec(pattern, reason, tier, uncalled) for pattern in patterns.split())
 
 
 AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
@@ -61,7 +63,11 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
         ".yarn/* pnpm-workspace.yaml bunfig.toml pip.conf",
     ),
     *_rows("pytest imports it", "conftest.py pytest.ini"),
-    *_rows("python runs it at each start", "*.pth sitecustomize.py usercustomize.py"),
+    *_rows(
+        "python runs it at each start",
+        "*.pth sitecustomize.* usercustomize.* sitecustomize/* usercustomize/*",
+        uncalled=True,
+    ),
     *_rows("python takes its home and its packages from it", "pyvenv.cfg", REFUSED),
     *_rows(
         "a person's shell runs it on entering the environment",
@@ -143,18 +149,19 @@ _ByLast = dict[str, list[tuple[tuple[str, ...], AutoExec]]]
 
 
 class _Compiled(NamedTuple):
-    """The table, to be asked: names and endings; paths, and folders with all beneath them, by their last
-    component.
+    """The table, to be asked: names, those before the first dot, and endings; paths, and folders with all
+    beneath them, by their last component.
     """
 
     names: dict[str, AutoExec]
+    stems: dict[str, AutoExec]
     endings: dict[str, AutoExec]
     paths: _ByLast
     folders: _ByLast
 
 
 def _compile() -> _Compiled:
-    table = _Compiled({}, {}, {}, {})
+    table = _Compiled({}, {}, {}, {}, {})
     for row in AUTO_EXEC:
         parts = tuple(canonical(part) for part in row.pattern.split("/"))
         if len(parts) > 1 and parts[-1] == "*":
@@ -163,6 +170,8 @@ def _compile() -> _Compiled:
             table.paths.setdefault(parts[-1], []).append((parts, row))
         elif parts[0].startswith("*."):
             table.endings[parts[0][1:]] = row
+        elif parts[0].endswith(".*"):
+            table.stems[parts[0][:-2]] = row
         else:
             table.names[parts[0]] = row
     return table
@@ -180,7 +189,12 @@ _SPOKEN_OF: Final = frozenset((*_TABLE.names, *_TABLE.paths, *_TABLE.folders))
 
 def is_spoken_of(name: str) -> bool:
     """Whether a row may speak of a canonical name in a folder that no row speaks of: most names end here."""
-    return name in _SPOKEN_OF or ("." in name and name[name.rindex(".") :] in _TABLE.endings)
+    return name in _SPOKEN_OF or ("." in name and _by_dots(name) is not None)
+
+
+def _by_dots(name: str) -> AutoExec | None:
+    """The row of a name that has a dot, by what stands before the first or after the last."""
+    return _TABLE.stems.get(name[: name.index(".")]) or _TABLE.endings.get(name[name.rindex(".") :])
 
 
 def enter(above: Within, name: str) -> Within:
@@ -195,7 +209,7 @@ def row_of(above: Within, name: str) -> AutoExec | None:
     """
     found = _TABLE.names.get(name)
     if found is None and "." in name:
-        found = _TABLE.endings.get(name[name.rindex(".") :])
+        found = _by_dots(name)
     return _graver(_graver(found, above.row), _ending(_TABLE.paths, (*above.tail, name)))
 
 

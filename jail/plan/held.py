@@ -54,7 +54,9 @@ def name_for(letter: str, path: str, held: "Iterable[Held]", facts: "Facts") -> 
 
 COPY_BYTES: Final = 1 << 30
 COPY_ENTRIES: Final = 100_000
-"""The largest tree that is held by a copy: it is made before each run, at some 10,000 entries a second."""
+"""The largest tree that is held by a copy, as it is planned and as it is made: before each run, at some
+10,000 entries a second.
+"""
 STORES: Final = ("node_modules", ".venv", "venv")
 """Trees that package managers fill with hard links into a store that other projects share (pnpm, uv)."""
 HARD_LINKS: Final = "hard links into a place outside the workspace"

@@ -116,7 +116,8 @@ def _notes(trees: Trees, facts: Facts) -> Iterator[str]:
     if OVERLAY in kinds:
         yield (
             "held by an overlay: to rename a folder that was there before is EXDEV; mv copies it instead, "
-            "`git mv` does not; `git clone` of another repository in it needs --no-hardlinks"
+            "`git mv` does not; `git clone` of another repository in it needs its file:// address; "
+            "`.git` itself cannot be moved or removed"
         )
     for path in facts.strange:
         if path in trees.held and trees.held[path].kind == OVERLAY:

@@ -36,8 +36,10 @@ TERMINAL: Final = {
 COMMANDS: Final = "commands"
 GIT_CONFIG: Final = "git-config"
 DELIVERIES: Final = {
-    COMMANDS: "trees with PATH folders, without those of their commands that shadow one of the launch PATH",
-    GIT_CONFIG: "of a git config `branch.*`, `remote.*.{url,fetch}` and `submodule.*.{url,active}`",
+    COMMANDS: "trees with PATH folders, but for what is refused, links that lead out of them, commands that "
+    "shadow one of the launch PATH (and their removal), and what python runs at each start",
+    GIT_CONFIG: "of a git config `branch.*.{remote,merge,rebase,pushRemote,description}`, "
+    "`remote.*.{url,fetch}` and `submodule.*.{url,active}`, with plain values",
 }
 """What `hold.deliver` takes → what is then delivered at the end of a run without being asked for."""
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from jail.plan.autoexec import REFUSED
+from jail.plan.autoexec import REFUSED, WARNED
 from jail.policy.amounts import duration_text
 
 VALUE_WIDTH: Final = 300
@@ -71,7 +71,7 @@ def _swept(fields: _Fields) -> str:
 
 
 def _changed(fields: _Fields) -> str:
-    grave = "changed (refused where it is held)" if fields.get("tier") == REFUSED else "changed"
+    grave = "changed; runs by itself" if fields.get("tier") == REFUSED else "changed"
     return f"{grave}: {_value(fields['path'])}: {_value(fields['kind'])}"
 
 
@@ -107,18 +107,35 @@ def _stopped(fields: _Fields) -> str:
     return f"told to stop, and to be killed after {duration_text(float(fields['grace_s']))}"
 
 
+def held_text(fields: _Fields) -> str:
+    """What a `held` entry counts: how much was delivered, how much waits, and how grave it is."""
+    delivered, waiting = fields.get("delivered", 0), fields["changes"]
+    warned = fields.get("delivered_warned", 0)
+    said = [f"{_changes(delivered)} delivered{_aside({'warned': warned})}"] if delivered else []
+    if waiting:
+        tiers = fields["tiers"]
+        counts = {word: tiers.get(tier) for tier, word in _GRAVER.items()}
+        counts["in conflict"] = fields["conflicts"]
+        said.append(f"{_changes(waiting)} {'waits' if waiting == 1 else 'wait'}{_aside(counts)}")
+    return ", ".join(said) or "no changes"
+
+
+_GRAVER: Final = {"never": "that cannot be applied", REFUSED: "refused", WARNED: "warned"}
+"""Tiers that are counted → as they are told."""
+
+
+def _changes(count: int) -> str:
+    return f"{count} change" if count == 1 else f"{count} changes"
+
+
+def _aside(counts: Mapping[str, int | None]) -> str:
+    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f" ({told})" if told else ""
+
+
 def _held(fields: _Fields) -> str:
-    if not fields["changes"]:
-        return "held: no changes"
-    graver = [
-        f"{fields['tiers'][tier]} {tier}"
-        for tier in ("never", "refused", "warned")
-        if fields["tiers"].get(tier)
-    ]
-    graver += [f"{fields['conflicts']} in conflict"] if fields["conflicts"] else []
-    aside = f" ({', '.join(graver)})" if graver else ""
     letters = ", ".join(f"{letter} {count}" for letter, count in fields["letters"].items())
-    return f"held: {fields['changes']} changes{aside}; {letters}"
+    return f"held: {held_text(fields)}{letters and '; '}{letters}"
 
 
 def _reviewed(kind: str) -> Callable[[_Fields], str]:

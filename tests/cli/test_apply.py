@@ -3,13 +3,17 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
-from jail.cli.apply import EXIT_LEFT, command
+from jail.cli.apply import command
+from jail.cli.held import EXIT_LEFT
 from jail.errors import EXIT_USAGE, JailError
+from jail.hold import look
+from jail.hold.change import Change
 from jail.ledger.lines import parse
 from support.changed import Kept, held_session
 from support.ledgers import state_in, write
@@ -192,3 +196,25 @@ def test_names_and_contents_cannot_steer_the_terminal(session: Kept) -> None:
     (session.upper / "a\u202e\x1b[2J").write_bytes(b"\x1b[2J")
     done = call()
     assert all(line.isprintable() for line in done.output.splitlines())
+
+
+def test_a_conflict_is_told_once(session: Kept) -> None:
+    (session.workspace / "src/main.py").write_bytes(b"mine\n")
+    assert call("src/main.py").output.count("changed on the host since the run began") == 1
+
+
+def test_all_is_looked_at_once_however_much_is_applied(
+    session: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = look.changes, []
+
+    def counted(*words: Any) -> tuple[Change, ...]:
+        calls.append(words)
+        return real(*words)
+
+    monkeypatch.setattr(look, "changes", counted)
+    call()
+    assert len(calls) == 1
+    call(".git/hooks/pre-commit")
+    assert len(calls) == 2
+    assert list(session.upper.iterdir()) == [], "nothing is held any more, so the layer is emptied"

@@ -70,6 +70,30 @@ def test_a_session_is_named_by_its_id_a_beginning_of_it_or_last(session: Kept, w
     assert call(*(named.get(word, word) for word in words)).output == call().output
 
 
+def test_where_nothing_is_applied_unnamed_the_last_line_names_what_there_is_to_do(session: Kept) -> None:
+    name = session.folder.name
+    graver = call(".git/hooks/pre-commit").output.splitlines()[-1]
+    assert graver == (
+        f"only what is named can be applied: `jail apply {name} PATH`; `jail discard {name} PATH` forgets it"
+    )
+
+
+def test_where_nothing_can_be_applied_the_last_line_says_how_to_forget_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = held_session(state_in(tmp_path), tmp_path / "ws", {}, {})
+    os.mkfifo(made.upper / "pipe")
+    never = call().output.splitlines()[-1]
+    assert never == f"nothing of it can be applied as it is; `jail discard {made.folder.name}` forgets it"
+
+
+def test_what_would_be_written_of_a_file_is_what_is_on_the_disk(session: Kept) -> None:
+    with (session.upper / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    assert call().output.splitlines()[-2].endswith("; 37 B to write")
+
+
 def test_paths_choose_what_is_listed(session: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1 change: 1 modified" in call("src").output
     assert "1 change: 1 modified" in call("last", "src/main.py").output

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jail.hold import change, journal, look, store, swap
+from jail.hold import change, drop, journal, look, store, swap
 from jail.hold.apply import apply
 from jail.hold.change import Change
 from jail.hold.stage import Instead
@@ -151,7 +151,9 @@ def test_the_tree_becomes_what_the_command_saw_and_nothing_is_listed_any_more(
     assert list(look.changes(str(session.folder), session.manifest)) == []
     assert view(session) == inside
     if kind == OVERLAY:
+        drop.empty(str(session.folder), session.manifest)
         assert os.listdir(session.inside) == []
+        assert view(session) == inside
 
 
 @pytest.mark.parametrize("kind", [OVERLAY, COPY])

@@ -174,9 +174,32 @@ def test_what_is_discarded_is_what_was_meant_however_grave(session: Kept) -> Non
     ]
     every_other = meant(found, ("new/a",), workspace, all_but=True)
     assert "new" in [each.path for each in every_other]
-    kept_back = choosing.without_filled(found, every_other)
-    assert "new" not in [each.path for each in kept_back], "what stays held lies in it"
-    assert "old" in [each.path for each in kept_back]
+    thrown, stay = choosing.thrown(found, every_other)
+    assert "new" not in [each.path for each in thrown], "what stays held lies in it"
+    assert "old" in [each.path for each in thrown]
+    assert stay == (), "nobody who keeps what is in it meant it"
+
+
+def test_what_something_else_covers_is_discarded_with_that_or_not_at_all(session: Kept) -> None:
+    cover = change("d", TYPE, old=FOLDER, new=file())
+    found = session.review(cover, change("d/s", DELETED, old=FOLDER), change("d/s/x", DELETED), change("e"))
+    assert choosing.thrown(found, found.changes) == (found.changes, ())
+    (thrown, stay) = choosing.thrown(found, found.changes[2:])
+    assert [each.path for each in thrown] == ["e"]
+    ((covered, why),) = stay
+    assert covered.path == "d/s/x"
+    assert why == f"{found.manifest.workspace}/d is in place of its folder: discard that first"
+    moved = session.review(cover, change("y", RENAMED, source="d/x"))
+    assert [each.path for each, _ in choosing.thrown(moved, moved.changes[1:]).left] == ["y"]
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_path_that_means_nothing_names_each_place_once(session: Kept, elsewhere: bool) -> None:
+    found = session.review(*CHANGES)
+    workspace = found.manifest.workspace
+    with pytest.raises(JailError) as caught:
+        meant(found, ("absent",), "/elsewhere" if elsewhere else workspace)
+    assert caught.value.where == (f"/elsewhere, and the workspace {workspace}" if elsewhere else workspace)
 
 
 def test_many_changes_and_many_paths_are_chosen_in_one_pass(session: Kept) -> None:

@@ -62,6 +62,14 @@ def test_each_path_is_written_down_with_what_became_of_it(session: Kept, found: 
     assert verify(str(session.folder)).state == "intact"
 
 
+def test_what_remains_is_what_a_second_look_finds(session: Kept, found: Review) -> None:
+    whole = chosen(found, (), str(session.workspace))
+    done = carry_out(found, apply=whole.taken, left=whole.left)
+    left = decisions.remaining(found, done)
+    assert left == review.reviewed(str(session.folder)).changes
+    assert {each.path for each in left} == {"both", "CLAUDE.md"}
+
+
 def test_nothing_decided_writes_nothing(session: Kept, found: Review) -> None:
     assert carry_out(found) == decisions.Done((), (), (), "")
     assert not (session.folder / "review.jsonl").exists()

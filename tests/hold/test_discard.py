@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.hold import base, change, look, store
+from jail.hold import base, change, drop, look, store
 from jail.hold.change import Change
 from jail.hold.discard import HIDDEN, NOT_EMPTY, discard
 from jail.plan.held import COPY, FILE, OVERLAY, Held
@@ -68,6 +68,7 @@ def test_all_discarded_is_as_if_nothing_had_run(tmp_path: Path, kind: str) -> No
     assert listed(made) == []
     assert seen(made.tree) == before
     if kind == OVERLAY:
+        drop.empty(str(made.folder), made.manifest)
         assert os.listdir(made.inside) == []
     told = view(made)
     os.rename(made.inside, tmp_path / "set-aside")
@@ -131,7 +132,7 @@ def test_a_folder_with_something_left_in_it_stays(held: Holding) -> None:
     left = held.discard([held.change("new"), held.change("new/a")])
     assert reasons(left.conflicts) == {"new": NOT_EMPTY}
     assert seen(held.upper) == {"new": None, "new/b": "b"}
-    assert held.said == [("discarded", "new/a", "")]
+    assert held.said == [("refused", "new", NOT_EMPTY), ("discarded", "new/a", "")]
 
 
 @TREES

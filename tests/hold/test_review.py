@@ -53,14 +53,14 @@ def test_settings_of_git_are_told_by_key(tmp_path: Path) -> None:
     )
     found = made.review(change(".git/config", SETTINGS))
     (only,) = found.changes
-    assert (only.tier, only.reason) == (WARNED, "some of it never: core.fsmonitor")
+    assert (only.tier, only.reason) == (WARNED, "not offered: core.fsmonitor")
     assert [each.key for each in found.keys["t0", ".git/config"].offered] == ["branch.main.remote"]
     (made.upper / ".git/config").write_text(config)
     (only,) = made.review(change(".git/config", SETTINGS)).changes
     assert (only.tier, only.reason) == (PLAIN, "")
     (made.upper / ".git/config").write_text(evil)
     (only,) = made.review(change(".git/config", SETTINGS)).changes
-    assert (only.tier, only.reason) == (NEVER, "never: core.fsmonitor")
+    assert (only.tier, only.reason) == (NEVER, "not offered: core.fsmonitor")
     (made.upper / ".git/config").unlink()
     (only,) = made.review(change(".git/config", SETTINGS)).changes
     assert only.tier == NEVER

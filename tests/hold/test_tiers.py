@@ -165,6 +165,45 @@ def test_commands_of_a_folder_in_path(found: Change, tier: str, reason: str) -> 
     assert met(found, new=sides, thing=VENV) == (tier, reason)
 
 
+SITE = "lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("found", "target", "waits"),
+    [
+        (change(f"{SITE}/x.pth"), "", True),
+        (change(f"{SITE}/x.PTH", MODIFIED), "", True),
+        (change(f"{SITE}/x.pth", MODE, new=file("old", 0o644)), "", True),
+        (change(f"{SITE}/x.pth", RENAMED, source=f"{SITE}/x.txt"), "", True),
+        (change(f"{SITE}/x.pth", new=link()), "inside.txt", True),
+        (change(f"{SITE}/sitecustomize.py"), "", True),
+        (change(f"{SITE}/sitecustomize.cpython-311-x86_64-linux-gnu.so"), "", True),
+        (change(f"{SITE}/usercustomize.pyc"), "", True),
+        (change(f"{SITE}/sitecustomize/__init__.py"), "", True),
+        (change(f"{SITE}/sitecustomize", new=link()), "inside", True),
+        (change(f"{SITE}/x.pth", DELETED), "", False),
+        (change(SITE, TYPE, old=FOLDER, new=link()), "/elsewhere", True),
+        (change("lib/link", new=link()), "../../elsewhere", True),
+        (change("lib64", new=link()), "lib", False),
+        (change("bin/git", DELETED), "", True),
+        (change("bin/new", RENAMED, source="bin/git"), "", True),
+        (change("bin/tool", DELETED), "", False),
+        (change(f"{SITE}/package/setup.py"), "", False),
+        (change(f"{SITE}/package/conftest.py", MODIFIED), "", False),
+        (change("package.json"), "", False),
+    ],
+    ids=lambda value: f"{value.what} {value.path}" if isinstance(value, Change) else "",
+)
+def test_what_runs_without_being_called_waits_where_the_rest_is_delivered(
+    found: Change, target: str, *, waits: bool
+) -> None:
+    new = {found.path: target} if target else {}
+    ground = Ground(VENV, WORKSPACE, Sides({}, new), lambda path: "/usr/bin/git" * path.endswith("/git"))
+    assert judged(found, ground).waits is waits
+    undelivered = ground._replace(thing=VENV._replace(deliver=""))
+    assert judged(found, undelivered).waits is False, "all of it waits"
+
+
 @pytest.mark.parametrize(
     ("path", "tier"),
     [("settings.json", REFUSED), ("projects/x/notes.md", REFUSED), ("Makefile", REFUSED)],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jail.hold import decisions, review, store
+from jail.hold import decisions, look, review, store
 from jail.hold.change import ADDED, DELETED, NEVER, REFUSED, RENAMED, WARNED, Change
 from jail.hold.journal import COMMITTED, Journal
 from jail.hold.review import Review
@@ -33,7 +33,9 @@ CHANGES = {
     "a tool": (changed.change("bin/tool"), (COMMANDS,), True),
     "by no word of the policy": (changed.change("bin/tool"), (), False),
     "by another word": (changed.change("bin/tool"), ("git-config",), False),
-    "one that is warned of": (changed.change("lib/x.pth", tier=WARNED), (COMMANDS,), True),
+    "one that is warned of": (changed.change("lib/setup.py", tier=WARNED), (COMMANDS,), True),
+    "one that runs uncalled": (changed.change("lib/x.pth", tier=WARNED, waits=True), (COMMANDS,), False),
+    "a plain one that waits": (changed.change("bin/git", DELETED, waits=True), (COMMANDS,), False),
     "one that shadows": (changed.change("bin/git", tier=REFUSED), (COMMANDS,), False),
     "a device": (changed.change("dev", tier=NEVER), (COMMANDS,), False),
     "one that the host changed": (changed.change("a", conflict="the host changed it"), (COMMANDS,), False),
@@ -62,24 +64,26 @@ MANY = (
     changed.change("f", DELETED, conflict="the host changed it"),
     changed.change("g", tier=NEVER),
 )
-ASIDE = "(2 refused, 1 warned, 1 that cannot be applied, 1 in conflict)"
-LINES: dict[str, tuple[tuple[Change, ...], int, str]] = {
-    "nothing": ((), 0, ""),
-    "all was delivered": ((), 3, "held: 3 changes delivered"),
-    "one waits": (MANY[:1], 0, "held: 1 change waits; jail changes s"),
-    "some of each": (MANY, 1, f"held: 1 change delivered, 6 changes wait {ASIDE}; jail changes s"),
+ASIDE = "(1 that cannot be applied, 2 refused, 1 warned, 1 in conflict)"
+LINES: dict[str, tuple[tuple[Change, ...], tuple[Change, ...], str]] = {
+    "nothing": ((), (), ""),
+    "all was delivered": ((), (MANY[0],) * 3, "held: 3 changes delivered"),
+    "some of it was warned of": ((), (MANY[0], MANY[3]), "held: 2 changes delivered (1 warned)"),
+    "one waits": (MANY[:1], (), "held: 1 change waits; jail changes s"),
+    "some of each": (MANY, MANY[:1], f"held: 1 change delivered, 6 changes wait {ASIDE}; jail changes s"),
 }
 
 
 @pytest.mark.parametrize("case", LINES)
 def test_one_line_says_how_much_waits(case: str) -> None:
     waiting, delivered, line = LINES[case]
-    assert deliver.told(waiting, delivered, "s") == line
+    assert deliver.told(deliver.counts(waiting, delivered), "s") == line
 
 
 def test_the_entry_counts_and_its_digest_is_that_of_the_list() -> None:
-    found = deliver.counts(MANY)
+    found = deliver.counts(MANY, (MANY[0], MANY[3]))
     assert found["changes"] == 6
+    assert (found["delivered"], found["delivered_warned"]) == (2, 1)
     assert found["tiers"] == {REFUSED: 2, WARNED: 1, NEVER: 1}
     assert found["letters"] == {"A": 4, "R": 1, "D": 1}
     assert found["conflicts"] == 1
@@ -114,7 +118,7 @@ class Run:
         self.tree = folder / "venv"
         (self.tree / "bin").mkdir(parents=True)
         self.folder = write(state_in(folder))[0]
-        session = Session(self.folder, self.tree, OVERLAY)
+        self.session = session = Session(self.folder, self.tree, OVERLAY)
         thing = VENV._replace(path=str(self.tree), commands=(f"{self.tree}/bin",))
         self.manifest = session.manifest._replace(
             session=self.folder.name, held=(thing,), path=(f"{self.tree}/bin", "/usr/bin")
@@ -148,6 +152,34 @@ def test_a_tool_is_delivered_and_what_shadows_a_command_waits(run: Run) -> None:
     (line,) = run.said.lines
     assert line == f"held: 1 change delivered, 1 change waits (1 refused); jail changes {run.folder.name}"
     assert run.said.notes == []
+
+
+def test_what_python_runs_at_each_start_waits_and_the_rest_of_a_package_comes(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And all of it is looked at once."""
+    run.session.run(
+        "mkdir -p lib/site/pkg; cd lib/site; touch x.pth sitecustomize.py pkg/setup.py pkg/code.py"
+    )
+    real, calls = look.changes, []
+
+    def counted(*words: Any) -> tuple[Change, ...]:
+        calls.append(words)
+        return real(*words)
+
+    monkeypatch.setattr(look, "changes", counted)
+    run.settle(COMMANDS)
+    assert len(calls) == 1
+    assert sorted(os.listdir(run.tree / "lib/site/pkg")) == ["code.py", "setup.py"]
+    assert os.listdir(run.tree / "lib/site") == ["pkg"]
+    counts = run.said.counts
+    assert (counts["changes"], counts["delivered"], counts["delivered_warned"]) == (3, 6, 1)
+    assert run.said.lines[0].startswith(
+        "held: 6 changes delivered (1 warned), 3 changes wait (1 refused, 2 warned)"
+    )
+    left = review.reviewed(str(run.folder)).changes
+    assert {each.path for each in left} == {"bin/true", "lib/site/sitecustomize.py", "lib/site/x.pth"}
+    assert deliver.counts(left)["digest"] == counts["digest"], "what is counted is what a second look finds"
 
 
 def test_without_a_word_nothing_is_touched(run: Run) -> None:

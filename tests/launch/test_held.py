@@ -29,7 +29,7 @@ def plan(tmp_path: Path) -> Plan:
 def test_a_plan_that_holds_nothing_leaves_nothing(tmp_path: Path, plan: Plan) -> None:
     session = new_session(state_in(tmp_path))
     found = held.begin(plan._replace(held=()), session, {})
-    assert found == ("", None, ())
+    assert found == ("", None, (), ())
     assert not found.changed()
     found.end()
     assert os.listdir(session.folder) == ["lock"]
@@ -49,6 +49,17 @@ def test_all_is_there_before_the_command(tmp_path: Path, plan: Plan) -> None:
     assert (Path(found.folder) / "t1/tree/file").read_text() == "two"
     for name in ("t0", "t1"):
         assert set(base.read(found.folder, name, lambda _: True)) == {"", "file"}
+
+
+def test_what_a_copy_leaves_out_is_known(tmp_path: Path, plan: Plan) -> None:
+    for name in ("a", "b", "c"):
+        os.mkfifo(tmp_path / "two" / name)
+    found = held.begin(plan, new_session(state_in(tmp_path)), {})
+    found.end()
+    assert sorted(found.left_out) == [f"{tmp_path}/two/{name}" for name in "abc"]
+    assert found.lacks(2).endswith(f"{', '.join(found.left_out[:2])} and 1 more")
+    assert found.lacks(3).endswith(", ".join(found.left_out))
+    assert held.Holding().lacks(3) == ""
 
 
 def test_what_cannot_be_laid_out_starts_nothing(tmp_path: Path, plan: Plan) -> None:

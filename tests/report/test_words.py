@@ -36,7 +36,7 @@ SENTENCES: dict[str, tuple[str, dict[str, Any], str]] = {
     "what is graver": (
         "changed",
         {"path": "CLAUDE.md", "kind": "instructions of an agent", "digest": None, "tier": "refused"},
-        "changed (refused where it is held): CLAUDE.md: instructions of an agent",
+        "changed; runs by itself: CLAUDE.md: instructions of an agent",
     ),
     "a restored mount": (
         "restored",
@@ -59,7 +59,19 @@ SENTENCES: dict[str, tuple[str, dict[str, Any], str]] = {
     "what is held": (
         "held",
         {"changes": 12, "tiers": {"refused": 2, "warned": 1}, "letters": {"A": 12}, "conflicts": 1},
-        "held: 12 changes (2 refused, 1 warned, 1 in conflict); A 12",
+        "held: 12 changes wait (2 refused, 1 warned, 1 in conflict); A 12",
+    ),
+    "what was delivered, and one that waits": (
+        "held",
+        {
+            "changes": 1,
+            "tiers": {"never": 1},
+            "letters": {"A": 1},
+            "conflicts": 0,
+            "delivered": 3,
+            "delivered_warned": 2,
+        },
+        "held: 3 changes delivered (2 warned), 1 change waits (1 that cannot be applied); A 1",
     ),
     "nothing held": (
         "held",
