@@ -18,6 +18,7 @@ from support.attempts import DONE, GONE, PRELUDE, REFUSED, lay, offences, state_
 from support.copying import by_copies
 from support.installed import Installed
 from support.jails import PYTHON, Jail, git
+from support.policies import undelivered
 from support.running import Running, until
 
 OWNER: Final = 1234
@@ -56,7 +57,8 @@ attempt("socket", lambda: socket.socket(socket.AF_UNIX).bind("sock"))
 attempt("map", lambda: keep("d/map", "evil", os.O_RDWR))
 attempt("A15 hooks", lambda: keep(".git/hooks/post-checkout", "evil"))
 attempt("A15 move .git", lambda: shutil.move(".git", "git"))
-attempt("A15 another .git", lambda: (os.makedirs(".git/hooks"), keep(".git/hooks/post-checkout", "evil")))
+attempt("A15 another .git", lambda: (
+    shutil.rmtree(".git/hooks", ignore_errors=True), os.makedirs(".git/hooks"), keep(".git/hooks/post-merge", "evil")))
 attempt("A17 memory", lambda: keep("CLAUDE.md", "evil"))
 attempt("A17 settings", lambda: (os.mkdir(".claude"), keep(".claude/settings.json", "{}")))
 attempt("protected", lambda: keep("RESEARCH.md", "evil", os.O_WRONLY))
@@ -88,10 +90,11 @@ say()
 """
 WORK: Final = (
     "write", "truncate", "chmod", "touch", "replace", "delete", "delete a folder", "make it again", "rename",
-    "link", "symlink", "fifo", "socket", "map", "A15 hooks", "A15 move .git", "A15 another .git", "A17 memory",
-    "A17 settings",
+    "link", "symlink", "fifo", "socket", "map", "A15 hooks", "A15 another .git", "A17 memory", "A17 settings",
 )  # fmt: skip
 """What works inside, and is held."""
+MOVED: Final = {"overlay": "EBUSY", "copy": DONE}
+"""What a move of `.git`, as mv(1) does it, meets: in an overlay git's objects are a mount of their own."""
 
 
 def make_tree(folder: Path) -> None:
@@ -155,6 +158,7 @@ def test_the_control_changes_the_tree_and_reaches_everything(control: Tried) -> 
     assert offences({name: met[name] for name in WORK}, frozenset((DONE,))) == {}
     assert {name for name in met if name.startswith("A19 /") and met[name] == DONE}
     for name in (
+        "A15 move .git",
         "protected",
         "A21 whiteout",
         "A21 user.overlay.opaque on a folder",
@@ -167,6 +171,7 @@ def test_the_control_changes_the_tree_and_reaches_everything(control: Tried) -> 
 
 def test_the_host_has_its_tree_bit_for_bit_and_the_session_what_was_written(run: Tried) -> None:
     assert offences({name: run.found[name] for name in WORK}, frozenset((DONE,))) == {}
+    assert run.found["A15 move .git"] == MOVED[run.kind]
     assert run.after == run.before
     assert (run.layer / "file").read_text() == "file\nevil"
     assert (run.layer / "CLAUDE.md").read_text() == "evil"
@@ -236,6 +241,7 @@ def test_started_by_root_the_tree_is_held_just_so(
         os.chown(path, owner, owner, follow_symlinks=False)
     done = tried(by_copies(jail) if kind == "copy" else jail, kind)
     assert offences({name: done.found[name] for name in WORK}, frozenset((DONE,))) == {}
+    assert done.found["A15 move .git"] == MOVED[kind]
     assert done.after == done.before
     assert done.found["protected"] in REFUSED
     assert done.found["A21 whiteout"] in REFUSED
@@ -277,7 +283,8 @@ def test_a16_a_tree_that_the_host_makes_again_is_held_again(activated: Jail) -> 
     def said(kind: str) -> list[Any]:
         return [entry for entry in activated.ledger() if entry["kind"] == kind]
 
-    with Running(activated, PYTHON, "-I", "-c", PRELUDE + LOOP) as running:
+    options = ["--policy", undelivered(activated.home)]
+    with Running(activated, PYTHON, "-I", "-c", PRELUDE + LOOP, options=options) as running:
         running.ready()
         upper = activated.sessions()[-1] / "held/t0/upper"
         assert until((upper / "bin/tool-0").exists, SETTLE)
@@ -334,7 +341,8 @@ say()
 
 def test_what_jail_exec_starts_sees_the_same_held_tree(activated: Jail) -> None:
     program = "import time; keep('.venv/first', 'x'); print('ready', flush=True)\nwhile not os.path.exists('.venv/second'): time.sleep(0.01)"
-    with Running(activated, PYTHON, "-I", "-c", PRELUDE + program) as running:
+    options = ["--policy", undelivered(activated.home)]
+    with Running(activated, PYTHON, "-I", "-c", PRELUDE + program, options=options) as running:
         running.ready()
         done = activated.call("exec", "-", "--", "sh", "-c", "cat .venv/first && touch .venv/second")
         assert done.stdout == "x", done.stderr
