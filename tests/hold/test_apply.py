@@ -82,15 +82,7 @@ def test_a_second_apply_of_the_same_list_changes_nothing(held: Holding) -> None:
     again = held.apply([each for each in chosen if each.what != change.ADDED])
     assert seen(held.tree) == AFTER
     assert before == {path: path.lstat().st_ino for path in held.tree.rglob("*")}
-    assert {each.path for each in again.conflicts} <= {
-        "changed",
-        "to-file",
-        "link",
-        "to-folder",
-        "to-file/in",
-        "to-file/sub",
-        "to-file/sub/in",
-    }
+    assert {each.path for each in again.conflicts} == {"changed", "to-file", "link"}
     assert held.left() == []
 
 
@@ -225,7 +217,7 @@ def test_a_path_that_is_none_is_refused(held: Holding, path: str) -> None:
     forged = held.begin().change("x")._replace(path=path)
     assert set(reasons(held.apply([forged]).conflicts)) == {path}
     assert seen(held.tree) == {}
-    assert os.listdir(held.tree.parent) == ["ws", "session"] or len(os.listdir(held.tree.parent)) == 2
+    assert set(os.listdir(held.tree.parent)) == {"ws", "session"}
 
 
 def test_a_path_longer_than_path_max_is_applied_and_dropped(held: Holding) -> None:
@@ -302,8 +294,7 @@ def test_what_the_host_changed_stays_and_is_a_conflict_of_that_path_alone(
         monkeypatch.setattr(swap, "forward", forward)
     applied = held.apply(chosen)
     top = path.partition("/")[0]
-    if act != "a removal" or when == "after the list":
-        assert {each.path for each in applied.conflicts} == {top}
+    assert {each.path for each in applied.conflicts} == {top}, seen(held.tree)
     assert seen(held.tree)["other/x"] == "y"
     if do in (edit, replace):
         assert (held.tree / path).read_text() == "the host's"
@@ -477,7 +468,7 @@ def test_a_held_file_gets_its_content_and_a_new_base(tmp_path: Path, deliver: st
         "files/f0": None,
         "files/f0/config": "session",
     }
-    assert os.listdir(tmp_path) in (["session", "config"], ["config", "session"])
+    assert set(os.listdir(tmp_path)) == {"session", "config"}
 
 
 def test_a_planted_staging_folder_is_nobodys(held: Holding) -> None:
