@@ -133,6 +133,7 @@ def test_a_path_that_is_none_is_refused(held: Holding, path: str) -> None:
     assert set(os.listdir(held.tree.parent)) == {"ws", "session"}
 
 
+@pytest.mark.usefixtures("emptied")
 def test_a_path_longer_than_path_max_is_applied_and_dropped(held: Holding) -> None:
     name, depth = "d" * 250, 20
     fd = os.open(held.begin().upper, os.O_PATH)
