@@ -31,10 +31,7 @@ def test_a_planted_staging_folder_is_nobodys(held: Holding) -> None:
 def test_what_was_staged_and_then_forged_is_never_applied(held: Holding) -> None:
     """Whoever writes the workspace after a kill can write the staging folder too."""
     chosen = edited(held).every()
-    first = steps.count(lambda: None)
-    assert first == [""]
-    at = next(number for number in range(1, 400) if left_committed(held, chosen, number))
-    assert at
+    assert any(left_committed(held, chosen, number) for number in range(1, 400))
     (folder,) = held.tree.glob(".jail-apply-*")
     for slot in folder.iterdir():
         if slot.is_file():
