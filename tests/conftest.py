@@ -2,15 +2,17 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-from jail.kernel import cgroups
+from jail.kernel import cgroups, trees
 from support.attempts import warm_jail
 from support.installed import CHECKOUT, Installed, build_wheel, environment_in, make_environment
 from support.jails import Jail
+from support.overlays import in_memory
 from support.shared import FOLDER, once, pytest_configure, pytest_configure_node, pytest_unconfigure
 
 __all__ = [
@@ -86,6 +88,27 @@ def installed(shared_folder: Path, wheel: Path) -> Installed:
     beside = shared_folder / "installation"  # what tests of its surroundings give to a jail
     beside.mkdir(mode=0o755, exist_ok=True)
     return environment_in(once(beside / "venv", lambda folder: make_environment(folder, wheel)))
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder for trees of thousands of levels (support.overlays.in_memory)."""
+    with in_memory() as folder:
+        yield folder
+
+
+@pytest.fixture
+def emptied(tmp_path: Path) -> Iterator[None]:
+    """`tmp_path` is empty when the test ends, however it ends: trees of more levels than shutil.rmtree can take
+    would stay, and end a later run of pytest, which removes what earlier ones left.
+    """
+    yield
+    top = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for name in os.listdir(top):
+            trees.remove_tree(top, name)
+    finally:
+        os.close(top)
 
 
 @pytest.fixture

@@ -30,14 +30,6 @@ LEFT: dict[str, bytes | str | None] = {
 }
 
 
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    made = held_session(state_in(tmp_path), tmp_path / "ws", HOST, LEFT, gone=["gone"])
-    monkeypatch.chdir(made.workspace)
-    return made
-
-
 def call(*words: str) -> Result:
     return CliRunner().invoke(command, words, catch_exceptions=False)
 

@@ -13,15 +13,8 @@ from jail.hold import apply
 from support.changed import Kept, held_session
 from support.ledgers import state_in, write
 
-
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    host: dict[str, bytes | str | None] = {"a": b"old", "gone": b"x"}
-    new: dict[str, bytes | str | None] = {"a": b"new", "CLAUDE.md": b"", "d/b": b"", "d/c": b""}
-    made = held_session(state_in(tmp_path), tmp_path / "ws", host, new, gone=["gone"])
-    monkeypatch.chdir(made.workspace)
-    return made
+HOST: dict[str, bytes | str | None] = {"a": b"old", "gone": b"x"}
+LEFT: dict[str, bytes | str | None] = {"a": b"new", "CLAUDE.md": b"", "d/b": b"", "d/c": b""}
 
 
 def call(*words: str) -> Result:

@@ -14,8 +14,7 @@ import jail
 from jail.cli.walk import LINES, walk
 from jail.hold import review
 from jail.hold.decisions import Done
-from support.changed import Kept, held_session
-from support.ledgers import state_in
+from support.changed import Kept
 
 HOST: dict[str, bytes | str | None] = {"gone": b"x", "both": b"old", "src/main": b"old\n"}
 LEFT: dict[str, bytes | str | None] = {
@@ -32,12 +31,10 @@ LEFT: dict[str, bytes | str | None] = {
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    made = held_session(state_in(tmp_path), tmp_path / "ws", HOST, LEFT, gone=["gone"])
-    (made.workspace / "both").write_bytes(b"mine")
-    monkeypatch.chdir(made.workspace)
-    return made
+def session(session: Kept) -> Kept:
+    """With a path that the host changed meanwhile."""
+    (session.workspace / "both").write_bytes(b"mine")
+    return session
 
 
 def walked(session: Kept, answers: dict[str, str], otherwise: str = "") -> tuple[Done, list[str]]:

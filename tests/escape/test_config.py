@@ -12,7 +12,7 @@ import pytest
 from support.attempts import DONE, GONE, PRELUDE, REFUSED, lay, offences, warm_jail
 from support.installed import Installed
 from support.jails import PYTHON, Jail
-from support.policies import NOTHING_RAN, nothing_ran, policy, started
+from support.policies import NOTHING_RAN, nothing_ran, policy, started, undelivered
 
 
 @pytest.fixture
@@ -224,25 +224,43 @@ def test_a35_i6_an_odd_path_gives_neither_files_nor_commands(odd_path: dict[str,
     assert odd_path["reached"] == ""
 
 
-def test_i6_a_path_folder_in_the_workspace_is_kept_but_takes_no_new_command(warm: Jail) -> None:
-    lay(warm.workspace, {".venv/bin/tool": "#!/bin/sh\necho tool\n"})
-    (warm.workspace / ".venv/bin/tool").chmod(0o755)
-    program = """
+COMMANDS = """
 folder = sys.argv[1]
-attempt("git", lambda: keep(folder + "/git", "evil"))
-attempt("tool", lambda: keep(folder + "/tool", "evil", os.O_WRONLY))
+def command(name):
+    keep(f"{folder}/{name}", f"#!/bin/sh\\necho inside {name}\\n", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.chmod(f"{folder}/{name}", 0o755)
+for name in ("git", "ls", "fresh", "tool"):
+    attempt(name, lambda: command(name))
+attempt("moved git", lambda: (command("aside"), os.rename(f"{folder}/aside", f"{folder}/ssh")))
+attempt("linked git", lambda: os.symlink("fresh", f"{folder}/env"))
 attempt("move", lambda: os.rename(os.path.dirname(folder), "moved"))
-attempt("beside", lambda: keep(os.path.dirname(folder) + "/free", "x"))
-found["runs"] = os.popen("tool").read()
+found["runs"] = os.popen("tool; fresh; git; ls; ssh; env").read()
 say()
 """
+
+
+def test_i6_a_path_folder_in_the_workspace_is_kept_but_no_command_of_the_host_is_shadowed(warm: Jail) -> None:
+    """What is made there runs inside at once; what is delivered of it shadows nothing, and a rest waits."""
+    lay(warm.workspace, {".venv/bin/tool": "#!/bin/sh\necho tool\n"})
+    (warm.workspace / ".venv/bin/tool").chmod(0o755)
     folder = warm.workspace / ".venv/bin"
     jail = warm._replace(environment={**warm.environment, "PATH": f"{folder}:/usr/bin:/bin"})
-    found = jail.inside(PRELUDE + program, str(folder))
-    assert found.pop("runs") == "tool\n"
-    assert found.pop("beside") == DONE
-    assert not offences(found, REFUSED)
-    assert sorted(os.listdir(folder)) == ["tool"]
+    program = PRELUDE + COMMANDS
+    kept = jail.inside(program, str(folder), options=["--policy", undelivered(warm.home)])
+    names = ("git", "ls", "fresh", "tool", "moved git", "linked git")
+    assert [kept.pop(name) for name in names] == [DONE] * len(names)
+    ran = ["inside tool", "inside fresh", "inside git", "inside ls", "inside aside", "inside fresh"]
+    assert kept.pop("runs").splitlines() == ran, "the control: each of them runs inside"
+    assert kept["move"] == "EBUSY"
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"tool": "#!/bin/sh\necho tool\n"}
+    jail.inside(program, str(folder))
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        name: f"#!/bin/sh\necho inside {name}\n" for name in ("fresh", "tool")
+    }
+    waiting = [json.loads(line) for line in jail.call("changes", "last", "--json").stdout.splitlines()]
+    assert {os.path.basename(change["path"]): change["tier"] for change in waiting} == dict.fromkeys(
+        ("git", "ls", "ssh", "env"), "refused"
+    )
 
 
 def test_h1_a_limit_of_the_caller_that_is_lower_than_the_policys_is_kept(warm: Jail) -> None:

@@ -12,6 +12,7 @@ import pytest
 from support.attempts import DONE, PRELUDE, REFUSED, lay, offences, state_of, warm_jail
 from support.installed import Installed
 from support.jails import PYTHON, Jail, git
+from support.policies import undelivered
 
 VERBS = r"""
 given = sys.argv[1]
@@ -153,7 +154,8 @@ def tried(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Tri
     names = ("RESEARCH.md", "CLAUDE.md", ".agent", ".git/hooks", ".git/config", ".git/info", "bin")
     protected = [given, *(jail.workspace / name for name in names)]
     before = state_of(*protected)
-    found = Tried(jail.inside(PRELUDE + VERBS, str(given), options=["--read", given]))
+    options = ["--read", given, "--policy", undelivered(folder)]
+    found = Tried(jail.inside(PRELUDE + VERBS, str(given), options=options))
     found.before, found.after = before, state_of(*protected)
     return found
 

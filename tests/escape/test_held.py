@@ -6,9 +6,7 @@ left notes for overlayfs; the control makes the same attempts on an equal tree w
 
 import json
 import os
-import shutil
 import stat
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,13 +15,10 @@ import pytest
 from support.attempts import DONE, GONE, PRELUDE, REFUSED, lay, offences, state_of, warm_jail
 from support.copying import by_copies
 from support.installed import Installed
-from support.jails import PYTHON, Jail, git
-from support.running import Running, until
+from support.jails import Jail, git
 
 OWNER: Final = 1234
 KINDS: Final = ("overlay", "copy")
-SETTLE: Final = 60.0
-"""Seconds until a held tree must be back; it takes milliseconds."""
 NOTES: Final = {
     "d/opaque": "user.overlay.opaque",
     "d/elsewhere": "user.overlay.redirect",
@@ -56,7 +51,8 @@ attempt("socket", lambda: socket.socket(socket.AF_UNIX).bind("sock"))
 attempt("map", lambda: keep("d/map", "evil", os.O_RDWR))
 attempt("A15 hooks", lambda: keep(".git/hooks/post-checkout", "evil"))
 attempt("A15 move .git", lambda: shutil.move(".git", "git"))
-attempt("A15 another .git", lambda: (os.makedirs(".git/hooks"), keep(".git/hooks/post-checkout", "evil")))
+attempt("A15 another .git", lambda: (
+    shutil.rmtree(".git/hooks", ignore_errors=True), os.makedirs(".git/hooks"), keep(".git/hooks/post-merge", "evil")))
 attempt("A17 memory", lambda: keep("CLAUDE.md", "evil"))
 attempt("A17 settings", lambda: (os.mkdir(".claude"), keep(".claude/settings.json", "{}")))
 attempt("protected", lambda: keep("RESEARCH.md", "evil", os.O_WRONLY))
@@ -88,10 +84,11 @@ say()
 """
 WORK: Final = (
     "write", "truncate", "chmod", "touch", "replace", "delete", "delete a folder", "make it again", "rename",
-    "link", "symlink", "fifo", "socket", "map", "A15 hooks", "A15 move .git", "A15 another .git", "A17 memory",
-    "A17 settings",
+    "link", "symlink", "fifo", "socket", "map", "A15 hooks", "A15 another .git", "A17 memory", "A17 settings",
 )  # fmt: skip
 """What works inside, and is held."""
+MOVED: Final = {"overlay": "EBUSY", "copy": DONE}
+"""What a move of `.git`, as mv(1) does it, meets: in an overlay git's objects are a mount of their own."""
 
 
 def make_tree(folder: Path) -> None:
@@ -155,6 +152,7 @@ def test_the_control_changes_the_tree_and_reaches_everything(control: Tried) -> 
     assert offences({name: met[name] for name in WORK}, frozenset((DONE,))) == {}
     assert {name for name in met if name.startswith("A19 /") and met[name] == DONE}
     for name in (
+        "A15 move .git",
         "protected",
         "A21 whiteout",
         "A21 user.overlay.opaque on a folder",
@@ -167,6 +165,7 @@ def test_the_control_changes_the_tree_and_reaches_everything(control: Tried) -> 
 
 def test_the_host_has_its_tree_bit_for_bit_and_the_session_what_was_written(run: Tried) -> None:
     assert offences({name: run.found[name] for name in WORK}, frozenset((DONE,))) == {}
+    assert run.found["A15 move .git"] == MOVED[run.kind]
     assert run.after == run.before
     assert (run.layer / "file").read_text() == "file\nevil"
     assert (run.layer / "CLAUDE.md").read_text() == "evil"
@@ -236,119 +235,8 @@ def test_started_by_root_the_tree_is_held_just_so(
         os.chown(path, owner, owner, follow_symlinks=False)
     done = tried(by_copies(jail) if kind == "copy" else jail, kind)
     assert offences({name: done.found[name] for name in WORK}, frozenset((DONE,))) == {}
+    assert done.found["A15 move .git"] == MOVED[kind]
     assert done.after == done.before
     assert done.found["protected"] in REFUSED
     assert done.found["A21 whiteout"] in REFUSED
     assert (done.layer / "CLAUDE.md").stat().st_uid != 0
-
-
-LOOP: Final = r"""
-import time
-print("ready", flush=True)
-made = 0
-while not os.path.exists("stop"):
-    try:
-        keep(f".venv/bin/tool-{made}", "evil")
-        made += 1
-    except OSError:
-        pass
-    time.sleep(0.001)
-print(made)
-"""
-
-
-@pytest.fixture
-def activated(jail: Jail) -> Jail:
-    """A jail whose PATH leads into a virtual environment of the workspace."""
-    lay(jail.workspace, {".venv/pyvenv.cfg": "", ".venv/bin/tool": "#!/bin/sh\n"})
-    path = f"{jail.workspace}/.venv/bin:/usr/bin:/bin"
-    return jail._replace(environment={**jail.environment, "PATH": path})
-
-
-def again(folder: Path) -> Iterator[Callable[[], None]]:
-    """What a person does with a virtual environment while a command runs."""
-    yield lambda: shutil.rmtree(folder)
-    yield lambda: lay(folder, {"pyvenv.cfg": "", "bin/mine": "#!/bin/sh\n"})
-
-
-def test_a16_a_tree_that_the_host_makes_again_is_held_again(activated: Jail) -> None:
-    venv = activated.workspace / ".venv"
-
-    def said(kind: str) -> list[Any]:
-        return [entry for entry in activated.ledger() if entry["kind"] == kind]
-
-    with Running(activated, PYTHON, "-I", "-c", PRELUDE + LOOP) as running:
-        running.ready()
-        upper = activated.sessions()[-1] / "held/t0/upper"
-        assert until((upper / "bin/tool-0").exists, SETTLE)
-        away, back = again(venv)
-        away()
-        assert until(lambda: said("lost"), SETTLE)
-        assert not said("restored")
-        back()
-        assert until(lambda: said("restored"), SETTLE)
-        before = sorted(path.name for path in (venv / "bin").iterdir())
-        lay(venv, {"bin/later": ""})
-        (activated.workspace / "stop").touch()
-        assert running.wait() == 0
-    assert int(running.output) > 0
-    assert "held again; look at what was made there" in running.errors
-    assert sorted(path.name for path in (venv / "bin").iterdir()) == sorted([*before, "later"])
-    assert said("restored")[-1]["fields"]["path"] == str(venv)
-
-
-def test_a_store_of_hard_links_is_held_so_that_other_projects_keep_what_they_share(jail: Jail) -> None:
-    store = jail.home / "store"
-    lay(store, {"index.js": "shared\n"})
-    lay(jail.workspace, {"node_modules/a/package.json": "{}\n"})
-    os.link(store / "index.js", jail.workspace / "node_modules/a/index.js")
-    before = state_of(store, jail.workspace)
-    program = """
-attempt("write", lambda: keep("node_modules/a/index.js", "evil", os.O_WRONLY))
-attempt("chmod", lambda: os.chmod("node_modules/a/index.js", 0o777))
-attempt("install", lambda: (os.mkdir("node_modules/b"), keep("node_modules/b/index.js", "new")))
-say()
-"""
-    assert set(jail.inside(PRELUDE + program).values()) == {DONE}
-    assert state_of(store, jail.workspace) == before
-    assert (jail.sessions()[-1] / "held/t0/upper/b/index.js").read_text() == "new"
-    assert set(jail.outside(PRELUDE + program).values()) == {DONE}
-    assert (store / "index.js").read_text().startswith("evil")
-
-
-def test_a_rule_for_writing_in_a_held_workspace_gives_the_real_thing(jail: Jail) -> None:
-    lay(jail.workspace, {"out/deep/file": "old\n", "docs/file": "old\n", "kept": "old\n"})
-    program = """
-attempt("real", lambda: keep("out/deep/file", "new", os.O_WRONLY | os.O_TRUNC))
-attempt("held", lambda: keep("kept", "new", os.O_WRONLY | os.O_TRUNC))
-attempt("read-only", lambda: keep("docs/file", "new", os.O_WRONLY))
-attempt("move", lambda: os.rename("out", "out2"))
-say()
-"""
-    options = ["--hold", "--write", "out/deep", "--read", "docs"]
-    found = jail.inside(PRELUDE + program, options=options)
-    assert found == {"real": DONE, "held": DONE, "read-only": "EROFS", "move": "EBUSY"}
-    assert (jail.workspace / "out/deep/file").read_text() == "new"
-    assert [(jail.workspace / name).read_text() for name in ("kept", "docs/file")] == ["old\n"] * 2
-
-
-def test_what_jail_exec_starts_sees_the_same_held_tree(activated: Jail) -> None:
-    program = "import time; keep('.venv/first', 'x'); print('ready', flush=True)\nwhile not os.path.exists('.venv/second'): time.sleep(0.01)"
-    with Running(activated, PYTHON, "-I", "-c", PRELUDE + program) as running:
-        running.ready()
-        done = activated.call("exec", "-", "--", "sh", "-c", "cat .venv/first && touch .venv/second")
-        assert done.stdout == "x", done.stderr
-        assert running.wait() == 0
-    assert not (activated.workspace / ".venv/first").exists()
-    assert not (activated.workspace / ".venv/second").exists()
-
-
-def test_what_is_held_counts_against_the_limit(jail: Jail) -> None:
-    policy = jail.home / "small.toml"
-    policy.write_text('name = "small"\nbase = "overnight"\n[limits]\nheld = "1MiB"\n')
-    fill = "import time; keep('a', 'x' * (2 << 20)); os.mkdir('b'); os.chmod('.', 0o300); time.sleep(60)"
-    done = jail.run(PYTHON, "-I", "-c", PRELUDE + fill, options=["--hold", "--policy", policy])
-    assert done.returncode == 137
-    assert "more than 1 MiB" in done.stderr
-    (limit,) = [entry["fields"]["which"] for entry in jail.ledger() if entry["kind"] == "limit"]
-    assert limit == "held"

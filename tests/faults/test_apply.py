@@ -87,6 +87,23 @@ def calls(folder: Path) -> list[str]:
     return made
 
 
+def points(made: list[str], fault: str) -> Iterator[tuple[int, str]]:
+    """Number and name of the calls that are made to fail: all that change something. Of those that read, for
+    EIO, one in each state that the tree is in between two changes, and one of each name.
+    """
+    read_in_this_state = False
+    names: set[str] = set()
+    for at, name in enumerate(made, 1):
+        if name in steps.CHANGING:
+            read_in_this_state = False
+            if fault == "EIO" or name in steps.FILLING:
+                yield at, name
+        elif fault == "EIO" and (not read_in_this_state or name not in names):
+            read_in_this_state = True
+            names.add(name)
+            yield at, name
+
+
 def test_an_undisturbed_apply_is_what_the_faults_are_measured_by(tmp_path: Path) -> None:
     made = calls(tmp_path / "x")
     assert {"renameat2", "syncfs", "fsync", "pwrite", "mkdir", "symlink", "rmdir"} <= set(made)
@@ -99,9 +116,7 @@ def test_an_error_at_any_call_leaves_all_old_or_all_new_and_the_next_call_finish
     made = calls(tmp_path / "count")
     wrong: list[str] = []
     ends = set()
-    for at, name in enumerate(made, 1):
-        if fault == "ENOSPC" and name not in steps.FILLING:
-            continue
+    for at, name in points(made, fault):
         held = holding(tmp_path / f"{at}")
         before = tree(held)
         code = applied_at(held, fault, at)

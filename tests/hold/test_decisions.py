@@ -1,28 +1,35 @@
 """What was decided is done and written down: each path once, with what became of it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jail.hold import apply, decisions, review, store
+from jail.hold import decisions, review, store
 from jail.hold.choosing import chosen
 from jail.hold.decisions import carry_out, finished
 from jail.hold.review import Review
 from jail.ledger.lines import parse
 from jail.ledger.reader import verify
+from support import steps
 from support.changed import Kept, held_session
 from support.ledgers import state_in
+
+
+def kept_in(folder: Path) -> Kept:
+    folder.mkdir(exist_ok=True)
+    host: dict[str, bytes | str | None] = {"a": b"old", "both": b"old"}
+    new: dict[str, bytes | str | None] = {"a": b"new", "both": b"new", "b": b"b", "CLAUDE.md": b"obey"}
+    made = held_session(state_in(folder), folder / "ws", host, new)
+    (made.workspace / "both").write_bytes(b"mine")
+    return made
 
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    host: dict[str, bytes | str | None] = {"a": b"old", "both": b"old"}
-    new: dict[str, bytes | str | None] = {"a": b"new", "both": b"new", "b": b"b", "CLAUDE.md": b"obey"}
-    made = held_session(state_in(tmp_path), tmp_path / "ws", host, new)
-    (made.workspace / "both").write_bytes(b"mine")
-    return made
+    return kept_in(tmp_path)
 
 
 @pytest.fixture
@@ -36,6 +43,12 @@ def entries(session: Kept) -> dict[str, tuple[str, dict[str, Any]]]:
     return {
         Path(each.fields["path"]).name: (each.kind, dict(each.fields)) for each in read if each is not None
     }
+
+
+def both_applied(session: Kept) -> Callable[[], object]:
+    found = review.reviewed(str(session.folder))
+    taken = chosen(found, ("a", "b"), str(session.workspace)).taken
+    return lambda: carry_out(found, apply=taken)
 
 
 def test_each_path_is_written_down_with_what_became_of_it(session: Kept, found: Review) -> None:
@@ -88,11 +101,25 @@ def test_a_host_that_changes_between_the_list_and_the_apply_is_a_conflict(
     assert entries(session)["a"][0] == "refused"
 
 
-def test_an_apply_that_was_not_interrupted_needs_no_end(
-    session: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_apply_that_was_not_interrupted_needs_no_end(session: Kept) -> None:
     manifest = store.read_manifest(str(session.folder))
     assert manifest == session.manifest
     assert finished(str(session.folder), session.manifest) is None
-    monkeypatch.setattr(apply, "unfinished", lambda _: "committed")
-    assert finished(str(session.folder), session.manifest) is None, "it was gone when we looked again"
+    assert not (session.folder / "review.jsonl").exists()
+
+
+@pytest.mark.parametrize(("call", "became"), [("mkdir", {}), ("renameat2", {"a": "applied", "b": "applied"})])
+def test_an_apply_that_was_killed_is_finished_or_taken_away_and_written_down(
+    tmp_path: Path, call: str, became: dict[str, str]
+) -> None:
+    """Before it had committed and after that: at the first call of each kind."""
+    names = steps.count(both_applied(kept_in(tmp_path / "count")))
+    session = kept_in(tmp_path / "killed")
+    assert steps.failing(both_applied(session), names.index(call) + 1, steps.KILL) == -9
+    done = finished(str(session.folder), session.manifest)
+    assert done is not None
+    assert {each.path: "applied" for each in done.applied} == became
+    assert {path: kind for path, (kind, _) in entries(session).items()} == became
+    assert (session.workspace / "b").exists() == bool(became)
+    assert verify(str(session.folder)).state == "intact"
+    assert finished(str(session.folder), session.manifest) is None

@@ -1,7 +1,6 @@
 """Discarding what a session holds: the host shows again where it was, and nothing of the host is written."""
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -96,34 +95,6 @@ def test_each_one_alone_goes_and_the_rest_stays_as_listed(tmp_path: Path, kind: 
 def _beneath(change: Change, other: Change) -> bool:
     """Whether `other` must go first: it lies in a folder that `change` made."""
     return change.new.kind == "folder" and other.path.startswith(f"{change.path}/")
-
-
-def test_a_file_comes_back_into_a_folder_that_was_deleted(held: Holding) -> None:
-    lay(held.tree, {"d/a": "a", "d/b": "b", "d/sub/c": "c"})
-    held.begin()
-    held.whiteout("d")
-    changes = {each.path: each for each in look.changes(str(held.session), held.manifest)}
-    assert set(changes) == {"d", "d/a", "d/b", "d/sub", "d/sub/c"}
-    assert held.discard([changes["d/a"], changes["d"]]).conflicts == ()
-    assert {each.path for each in look.changes(str(held.session), held.manifest)} == {
-        "d/b",
-        "d/sub",
-        "d/sub/c",
-    }
-    assert seen(held.tree) == {"d": None, "d/a": "a", "d/b": "b", "d/sub": None, "d/sub/c": "c"}
-
-
-def test_what_the_host_made_in_a_hidden_folder_since_shows(held: Holding) -> None:
-    lay(held.tree, {"d/a": "a"})
-    held.begin()
-    held.opaque("d")
-    lay(held.upper, {"d/new": "new"})
-    lay(held.tree, {"d/host": "host"})
-    (a,) = [each for each in look.changes(str(held.session), held.manifest) if each.path == "d/new"]
-    held.discard([a])
-    assert sorted(os.listdir(held.upper / "d")) == ["a"]
-    assert stat.S_ISCHR((held.upper / "d/a").lstat().st_mode)
-    assert {each.path for each in look.changes(str(held.session), held.manifest)} == {"d/a"}
 
 
 def test_a_folder_with_something_left_in_it_stays(held: Holding) -> None:

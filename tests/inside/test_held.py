@@ -6,7 +6,6 @@ run, and on the host before, meanwhile and after. One workspace, one long run; w
 
 import io
 import json
-import os
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -16,8 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from jail.hold.change import REFUSED
+from support.decided import changes, ok
 from support.installed import Installed
-from support.jails import Jail, git
 from support.work import ROOT_ONCE, SYSTEM_PYTHON, Ground, Said, make_ground, row
 
 Row = Mapping[str, Said]
@@ -167,8 +166,6 @@ def _tarball(folder: Path) -> None:
 
 
 COUNT = "import sqlite3; print(*sqlite3.connect('work.db').execute('select count(*) from t').fetchone())"
-HELD_OUTSIDE = {"flag": ["--hold-path", "{folder}"], "policy": ["--policy", "{policy}"]}
-"""Name → options of a run that holds a folder beside the workspace."""
 
 LAID = {
     "a.txt": "one\n",
@@ -255,8 +252,8 @@ def applied(day: Day) -> Applied:
     jail = day.ground.jail
     done = jail.call("apply", "last")
     assert done.returncode == 1, done.stdout + done.stderr
-    left = _changes(jail)
-    _ok(jail, "apply", "last", *left)
+    left = changes(jail)
+    ok(jail, "apply", "last", *left)
     return Applied(left, _seen(day.ground))
 
 
@@ -276,7 +273,7 @@ def test_after_apply_the_hosts_tree_is_what_was_seen_inside(day: Day, applied: A
 
 
 def test_nothing_is_left_to_apply(day: Day, applied: Applied) -> None:
-    assert _changes(day.ground.jail) == {}
+    assert changes(day.ground.jail) == {}
 
 
 def test_what_was_made_inside_works_on_the_host(day: Day, applied: Applied) -> None:
@@ -296,100 +293,3 @@ def test_holes_stay_holes_and_everything_is_the_owners(day: Day, applied: Applie
     assert all(
         map(day.ground.made_by_owner, ("sparse", "a.txt", ".git/HEAD", ".venv", "moved.txt", "tools/link"))
     )
-
-
-def _ok(jail: Jail, *arguments: str) -> str:
-    done = jail.call(*arguments)
-    assert done.returncode == 0, f"{arguments}\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def _changes(jail: Jail) -> dict[str, Any]:
-    """Path in the workspace → change, of the last session."""
-    found = map(json.loads, _ok(jail, "changes", "last", "--json").splitlines())
-    return {os.path.relpath(change["path"], jail.workspace): change for change in found}
-
-
-def _held(jail: Jail, text: str, *options: str | Path) -> str:
-    done = jail.run("/bin/sh", "-ec", text, options=["--hold", *options])
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_resumed_run_goes_on_where_the_last_one_ended(jail: Jail) -> None:
-    (jail.workspace / "old").write_text("host\n")
-    _held(jail, "echo one > new; echo changed > old; mkdir folder")
-    assert _held(
-        jail, "cat new old; echo two >> new; rmdir folder; echo more > more", "--resume", "last"
-    ) == ("one\nchanged\n")
-    assert (jail.workspace / "old").read_text() == "host\n"
-    assert {path: change["what"] for path, change in _changes(jail).items()} == {
-        "new": "added",
-        "more": "added",
-        "old": "modified",
-    }
-    _ok(jail, "apply", "last")
-    assert {path.name: path.read_text() for path in jail.workspace.iterdir()} == {
-        "new": "one\ntwo\n",
-        "more": "more\n",
-        "old": "changed\n",
-    }
-    assert _held(jail, "cat new", "--resume", "last") == "one\ntwo\n"
-
-
-def test_what_is_discarded_is_gone_inside_too(jail: Jail) -> None:
-    (jail.workspace / "old").write_text("host\n")
-    (jail.workspace / "dropped").write_text("host\n")
-    _held(jail, "echo changed > old; rm dropped; echo new > new; echo kept > kept")
-    _ok(jail, "discard", "last", "old", "dropped", "new")
-    assert set(_changes(jail)) == {"kept"}
-    assert _held(jail, "ls; cat old", "--resume", "last").split() == ["dropped", "kept", "old", "host"]
-    _ok(jail, "discard", "last")
-    assert _changes(jail) == {}
-    assert sorted(path.name for path in jail.workspace.iterdir()) == ["dropped", "old"]
-
-
-def test_what_the_host_changed_meanwhile_is_a_conflict_and_nothing_is_lost(jail: Jail) -> None:
-    for name in ("both", "inside", "removed", "host"):
-        (jail.workspace / name).write_text("base\n")
-    text = "for name in both inside removed; do echo inside > $name; done; echo inside > made"
-    _held(jail, f"{text}; printf '\\tinside\\n' > both")
-    (jail.workspace / "both").write_text("host\n")
-    (jail.workspace / "host").write_text("host\n")
-    (jail.workspace / "made").write_text("host\n")
-    (jail.workspace / "removed").unlink()
-    done = jail.call("apply", "last")
-    assert done.returncode == 1, done.stderr
-    assert {path.name: path.read_text() for path in jail.workspace.iterdir()} == {
-        "both": "host\n",
-        "inside": "inside\n",
-        "made": "host\n",
-        "host": "host\n",
-    }
-    left = _changes(jail)
-    assert set(left) == {"both", "made", "removed"}
-    assert all(change["conflict"] for change in left.values())
-    (jail.workspace / "made").unlink()
-    jail.call("apply", "last")
-    assert (jail.workspace / "made").read_text() == "inside\n"
-    assert set(_changes(jail)) == {"both", "removed"}
-    (jail.workspace.parent / "diff").write_text(_ok(jail, "changes", "--diff", "both"))
-    git(jail.workspace, "apply", "../diff")
-    assert (jail.workspace / "both").read_text() == "\tinside\n"
-    assert set(_changes(jail)) == {"removed"}, "it is as the command left it"
-
-
-def test_a_folder_outside_of_the_workspace_is_held(jail: Jail, tmp_path: Path) -> None:
-    for name, options in HELD_OUTSIDE.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "file").write_text("host\n")
-        policy = tmp_path / "policy.toml"
-        policy.write_text(f'name = "mine"\nbase = "overnight"\n[files]\nhold = ["{folder}"]\n')
-        given = [option.format(folder=folder, policy=policy) for option in options]
-        done = jail.run("/bin/sh", "-ec", f"echo inside > {folder}/file; echo real > {name}", options=given)
-        assert done.returncode == 0, done.stderr
-        assert (folder / "file").read_text() == "host\n"
-        assert (jail.workspace / name).read_text() == "real\n", "the workspace is written"
-        _ok(jail, "apply", "last")
-        assert (folder / "file").read_text() == "inside\n"

@@ -24,6 +24,7 @@ from support.assaults import APPEAR, ASSAULT, THROUGH_A_LINK
 from support.attempts import DONE, PRELUDE, REFUSED, offences, state_of, warm_jail
 from support.installed import Installed
 from support.jails import PATIENCE, PYTHON, Jail, git, survivors
+from support.policies import undelivered
 
 WAYS_A_ROW: Final = 10
 """How many ways support.assaults.APPEAR has."""
@@ -53,10 +54,11 @@ def host_state(*folders: Path) -> dict[str, tuple[object, ...]]:
 
 
 def assault(jail: Jail, targets: list[tuple[str, str]], *beside: Path) -> Done:
-    """Try every verb on every target in one run."""
+    """Try every verb on every target in one run, of which nothing held is delivered."""
     (jail.workspace / FREE).mkdir(exist_ok=True)
+    options = ["--policy", undelivered(jail.workspace.parent)]
     before = host_state(jail.workspace, *beside)
-    found = jail.inside(PRELUDE + ASSAULT, json.dumps(targets))
+    found = jail.inside(PRELUDE + ASSAULT, json.dumps(targets), options=options)
     return Done(jail, found, before, host_state(jail.workspace, *beside), jail.ledger())
 
 
@@ -181,8 +183,18 @@ def test_the_host_is_the_same_after_all_that(present: Done) -> None:
 
 
 def test_nothing_was_swept_or_lost_for_it(present: Done) -> None:
-    assert {entry["kind"] for entry in present.entries} <= {"start", "probes", "running", "changed", "end"}
-    assert [entry for entry in present.entries if entry["kind"] == "changed"] == []
+    assert [entry["kind"] for entry in present.entries] == ["start", "probes", "running", "held", "end"]
+
+
+def test_what_was_done_to_the_held_tree_and_to_the_held_config_waits(present: Done) -> None:
+    listed = present.jail.call("changes", "last", "--json")
+    assert listed.returncode == 0, listed.stderr
+    waiting = {
+        os.path.relpath(json.loads(line)["path"], present.jail.workspace)
+        for line in listed.stdout.splitlines()
+    }
+    assert {".venv/bin/planted", ".venv/bin/planted.link", ".git/config"} <= waiting
+    assert {path for path in waiting if not f"{path}/".startswith(".venv/bin/")} == {".git/config"}
 
 
 # Present as symlinks: the link and what it leads to.

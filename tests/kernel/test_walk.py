@@ -106,8 +106,9 @@ def test_symlinks_to_folders_are_not_entered(tmp_path: Path, opened: int) -> Non
 
 @pytest.mark.parametrize(("levels", "name"), [(3_000, "d"), (40, "n" * 255)])
 def test_a_tree_deeper_than_any_path_is_walked_and_removed_with_few_fds(
-    tmp_path: Path, opened: int, levels: int, name: str
+    memory: Path, levels: int, name: str
 ) -> None:
+    opened = os.open(memory, os.O_RDONLY | os.O_DIRECTORY)
     make_deep(opened, levels, name)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     before = open_fds()
@@ -125,10 +126,12 @@ def test_a_tree_deeper_than_any_path_is_walked_and_removed_with_few_fds(
         trees.remove_tree(opened, name)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(memory) == []
     assert open_fds() == before
+    os.close(opened)
 
 
+@pytest.mark.usefixtures("emptied")
 def test_wide_levels_above_deep_ones_are_all_met_on_the_way_back(tmp_path: Path, opened: int) -> None:
     fd = os.dup(opened)
     for _ in range(200):
@@ -214,6 +217,7 @@ def test_of_folders_that_may_not_be_entered_only_the_first_are_named(
     assert top.denied == ["0", "1", "2"]
 
 
+@pytest.mark.usefixtures("emptied")
 def test_a_walk_that_is_given_up_leaves_no_fd_open(tmp_path: Path, opened: int) -> None:
     make_deep(opened, 100, "d")
     before = open_fds()

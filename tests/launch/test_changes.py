@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jail.hold.gitlinks import Place
-from jail.kernel import trees, walk
+from jail.kernel import walk
 from jail.launch import changes
 from jail.launch.changes import Changed
 
@@ -48,16 +48,6 @@ def deep(top: Path, levels: int, name: str, file: str = "Makefile") -> None:
         fd = below
         os.close(os.open(file if level == levels - 1 else "plain", os.O_CREAT, dir_fd=fd))
     os.close(fd)
-
-
-def remove(top: Path, *names: str) -> None:
-    """Trees of more levels than shutil.rmtree can take, which would clean up after the tests."""
-    fd = os.open(top, os.O_RDONLY)
-    try:
-        for name in names:
-            trees.remove_tree(fd, name)
-    finally:
-        os.close(fd)
 
 
 def paths(rows: list[Changed]) -> list[str]:
@@ -220,15 +210,14 @@ def counted(monkeypatch: pytest.MonkeyPatch, top: Path, **bounds: int) -> Counte
 
 
 def test_what_a_look_asks_grows_with_the_entries_and_not_with_their_depth(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {}
     for levels in (50, 500):
-        top = tmp_path / f"{levels}"
+        top = memory / f"{levels}"
         top.mkdir()
         deep(top, levels, "d")
         asked[levels] = counted(monkeypatch, top)
-        remove(top, "d")
         entries = 2 * levels
         assert asked[levels]["rows"] == 1
         assert asked[levels]["path"] == 1, "a path is built for a row, and for nothing else"
@@ -247,25 +236,24 @@ def test_no_path_is_built_for_rows_past_the_bound(tmp_path: Path, monkeypatch: p
     assert asked["path"] == 4
 
 
-def test_what_lies_deeper_than_a_path_can_say_is_one_row_with_its_number(tmp_path: Path) -> None:
+def test_what_lies_deeper_than_a_path_can_say_is_one_row_with_its_number(memory: Path) -> None:
     since = start()
-    deep(tmp_path, 3_000, "d")
-    deep(tmp_path, 30, "n" * 250, "package.json")
-    (tmp_path / "z").mkdir()
-    (tmp_path / "z/Makefile").write_text("x")
-    first, *rows = changed(tmp_path, since)
-    remove(tmp_path, "d", "n" * 250)
+    deep(memory, 3_000, "d")
+    deep(memory, 30, "n" * 250, "package.json")
+    (memory / "z").mkdir()
+    (memory / "z/Makefile").write_text("x")
+    first, *rows = changed(memory, since)
     assert first.path == "z/Makefile"
     assert [row.path for row in rows] == ["/".join("d" * 1921), "/".join(["n" * 250] * 16)]
     assert all(len(row.path) < 4096 for row in rows)
     assert {(row.kind, row.reason.split()[0], row.digest) for row in rows} == {("more", "1", "")}
 
 
-def test_a_repository_deeper_than_a_path_can_say_is_counted_too(tmp_path: Path) -> None:
+def test_a_repository_deeper_than_a_path_can_say_is_counted_too(memory: Path) -> None:
     since = start()
-    deep(tmp_path, 20, "n" * 250, "HEAD")
+    deep(memory, 20, "n" * 250, "HEAD")
     here = os.getcwd()
-    os.chdir(tmp_path)
+    os.chdir(memory)
     try:
         for _ in range(20):
             os.chdir("n" * 250)
@@ -274,7 +262,7 @@ def test_a_repository_deeper_than_a_path_can_say_is_counted_too(tmp_path: Path) 
         Path("config").write_text("[core]\n\tfsmonitor = ./x\n")
     finally:
         os.chdir(here)
-    (row,) = changed(tmp_path, since)
+    (row,) = changed(memory, since)
     assert row.kind == "more"
     assert row.reason.startswith("1 changed file")
 

@@ -168,6 +168,7 @@ def test_no_link_leads_it_out(state: str, tmp_path: Path) -> None:
     assert (folder.parent / "20200101-000000-aaaaaaaa").is_symlink(), "it is no session"
 
 
+@pytest.mark.usefixtures("emptied")
 def test_deep_closed_and_oddly_named_trees_go_too(state: str) -> None:
     folder = write(state)[0]
     (folder / "swept").mkdir()

@@ -8,7 +8,8 @@ what a verb did to a neighbour is the neighbour's end.
 ASSAULT = r"""
 import fcntl
 FREE = "free"
-SET_FLAGS, NO_DUMP, EXCHANGE = 0x40086602, b"\x40\0\0\0\0\0\0\0", 2  # FS_IOC_SETFLAGS, FS_NODUMP_FL, RENAME_EXCHANGE
+GET_FLAGS, SET_FLAGS, NO_DUMP = 0x80086601, 0x40086602, 0x40  # FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_NODUMP_FL
+EXCHANGE = 2  # RENAME_EXCHANGE
 count = 0
 def fresh(kind="file"):
     global count
@@ -26,6 +27,9 @@ def with_fd(path, flags, deed):
         os.close(fd)
 def opened(path, flags, *mode):
     os.close(os.open(path, flags, *mode))
+def flagged(fd):
+    (now,) = struct.unpack("l", fcntl.ioctl(fd, GET_FLAGS, bytes(8)))
+    fcntl.ioctl(fd, SET_FLAGS, struct.pack("l", now | NO_DUMP))
 def exchange(one, other):
     call("renameat2", AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), EXCHANGE)
 def reopen(path, flags):
@@ -56,7 +60,7 @@ ANY = {
     "chmod by /proc/self/fd": lambda path: with_fd(
         path, os.O_PATH, lambda fd: os.chmod(f"/proc/self/fd/{fd}", 0o777)),
     "set an attribute": lambda path: os.setxattr(path, "user.planted", b"1"),
-    "set file flags": lambda path: with_fd(path, os.O_RDONLY, lambda fd: fcntl.ioctl(fd, SET_FLAGS, NO_DUMP)),
+    "set file flags": lambda path: with_fd(path, os.O_RDONLY, flagged),
 }
 OF_FILES = {
     **ANY,

@@ -114,6 +114,18 @@ class Holding:
         return [*staged, *(name for name in os.listdir(self.held) if name == "journal")]
 
 
+def edited(held: Holding) -> Holding:
+    """A tree in which files and folders were changed, deleted, added and put in place of each other."""
+    lay(
+        held.tree, {"changed": "old", "deleted": "old", "gone/in": "old", "to-file/in": "old", "other/x": "x"}
+    )
+    held.begin()
+    lay(held.upper, {"changed": "new", "new": "new", "to-file": "new", "other/x": "y"})
+    held.whiteout("deleted")
+    held.whiteout("gone")
+    return held
+
+
 def lay(folder: Path, content: dict[str, str | None]) -> None:
     """Files (text), links (text that begins with →) and folders (None) of a tree."""
     for name, text in content.items():

@@ -16,14 +16,6 @@ from jail.hold import base, copies, store
 from jail.kernel import files, mounts, namespaces, trees
 from jail.plan.held import COPY, OVERLAY, Held
 
-OPTIONS: dict[str, str | None] = {
-    "userxattr": None,
-    "redirect_dir": "nofollow",
-    "metacopy": "off",
-    "index": "off",
-    "xino": "off",
-}
-
 
 @contextmanager
 def in_memory() -> Iterator[Path]:
@@ -124,13 +116,7 @@ def _mount(session: Session) -> None:
     namespaces.unshare(("user", "mount"))
     mounts.make_all_private()
     namespaces.map_ids(uid, gid)
-    where = {
-        "lowerdir": session.tree,
-        "upperdir": session.inside,
-        "workdir": session.held / "t0" / store.WORK,
-    }
-    fds = {key: os.open(path, os.O_PATH) for key, path in where.items()}
-    options = {key: f"/proc/self/fd/{fd}" for key, fd in fds.items()}
-    merged = mounts.new_filesystem("overlay", {**options, **OPTIONS}, mounts.ATTR_NOSUID | mounts.ATTR_NODEV)
-    mounts.attach(merged, fds["lowerdir"], "the tree")
+    layers = (session.tree, session.inside, session.held / "t0" / store.WORK)
+    lower, upper, work = (os.open(path, os.O_PATH) for path in layers)
+    mounts.attach(mounts.overlay(lower, upper, work), lower, "the tree")
     os.chdir(session.tree)

@@ -38,6 +38,13 @@ def policy(folder: Path, **lists: list[str]) -> Path:
     return path
 
 
+def undelivered(folder: Path) -> Path:
+    """The usual policy, by which nothing that is held comes to the host without a person's word."""
+    path = folder / "undelivered.toml"
+    path.write_text('name = "undelivered"\nbase = "overnight"\n[without]\ndeliver = ["commands"]\n')
+    return path
+
+
 def started(
     jail: Jail, *options: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
