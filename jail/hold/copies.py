@@ -7,6 +7,7 @@ No mount is crossed: an empty folder stands where one is. The base says of each 
 became and when, so that a look at the copy needs to read only what the command touched.
 """
 
+import errno
 import os
 import stat
 
@@ -82,7 +83,7 @@ class _Copy:
             for dirent in folder.entries:
                 self._entry(folder, dirent.name)
         self._leave(0)
-        self._leave_out(*denied)
+        self._leave_out(*(path for path in denied if not _is_mount(tree_fd, path)))
         self._out.finish()
 
     def _enter(self, folder: walk.Folder) -> None:
@@ -181,6 +182,15 @@ class _Copy:
 
     def _leave_out(self, *paths: str) -> None:
         self.left_out += paths[: LEFT_OUT - len(self.left_out)]
+
+
+def _is_mount(tree_fd: int, path: str) -> bool:
+    """Whether a folder was not entered because a mount begins there, which is given or held by itself."""
+    try:
+        os.close(files.openat2(tree_fd, path, files.FOLDER, files.IN_TREE))
+    except OSError as error:
+        return error.errno == errno.EXDEV
+    return False
 
 
 def _dress(fd: int, found: os.stat_result, owner: tuple[int, int]) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from jail.hold import base, copies
-from jail.kernel import trees, walk
-from support.overlays import deepen, in_memory
+from jail.kernel import mounts, trees, walk
+from jail.plan.held import OVERLAY
+from support.overlays import Session, deepen, in_memory
 
 LATER = 1 << 62
 
@@ -139,6 +140,21 @@ def test_specials_and_what_may_not_be_read_are_left_out_named_and_not_touched(
     finally:
         os.chmod(tree / "closed", 0o700)
         os.chmod(target / "closed", 0o700)
+
+
+def test_a_mount_in_the_tree_is_not_told_as_left_out(tree: Path, tmp_path: Path) -> None:
+    (tree / "mount").mkdir()
+    os.mkfifo(tree / "pipe")
+    (tmp_path / "other").mkdir()
+
+    def act() -> None:
+        kept = os.open(tree / "mount", os.O_PATH)
+        mounts.attach(mounts.new_filesystem("tmpfs", {}, mounts.ATTR_NOSUID), kept, "a mount in the tree")
+        target, left_out = made(tree, tmp_path)
+        assert os.listdir(target) == ["mount"]
+        assert left_out == ("pipe",)
+
+    Session(tmp_path / "session", tmp_path / "other", OVERLAY).run(act)
 
 
 def test_a_tree_deeper_than_any_path_is_copied_with_few_fds() -> None:
