@@ -39,6 +39,8 @@ LISTED = {
 FOR_A_MISS_OR_ANOTHER_COMMAND = frozenset(
     "jail.policy.parse jail.kernel.filters_build jail.ledger.reader jail.cli.group".split()
 )
+FOR_A_COPY = frozenset(["jail.kernel.sparse"])
+FOR_A_HELD_THING = frozenset(["jail.hold.store"])
 
 
 def imported(python: Path, arguments: list[str], folder: Path, environment: dict[str, str]) -> frozenset[str]:
@@ -80,6 +82,20 @@ def test_the_launch_path_imports_only_what_is_listed(
     assert not surplus, f"not listed: {sorted(surplus)}"
     missed = launch & FOR_A_MISS_OR_ANOTHER_COMMAND
     assert not missed, f"loaded by a launch whose caches are filled: {sorted(missed)}"
+    held = launch & (FOR_A_COPY | FOR_A_HELD_THING)
+    assert not held, f"loaded by a launch that holds nothing: {sorted(held)}"
+
+
+def test_a_launch_in_a_repository_imports_no_more_than_a_held_file_asks_for(
+    installed: Installed, quiet: tuple[Path, dict[str, str]]
+) -> None:
+    subprocess.run(["git", "init", "-q", str(quiet[0])], env=quiet[1], check=True, stdin=subprocess.DEVNULL)
+    main = str(installed.packages / "jail" / "__main__.py")
+    imported(installed.python, [main, "run", "--", "true"], *quiet)
+    launch = imported(installed.python, [main, "run", "--", "true"], *quiet)
+    assert launch >= FOR_A_HELD_THING, "git's config is held, else this says nothing"
+    surplus = launch & (FOR_A_COPY | FOR_A_MISS_OR_ANOTHER_COMMAND)
+    assert not surplus, f"loaded by a launch that holds a file: {sorted(surplus)}"
 
 
 def test_control_a_heavy_import_would_be_seen(

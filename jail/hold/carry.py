@@ -18,7 +18,7 @@ from jail.kernel import files, trees, walk
 from jail.ledger.failure import failure
 from jail.ledger.review import ReviewLedger
 from jail.light import Final, Iterator, suppress
-from jail.plan.held import OVERLAY, Held
+from jail.plan.held import OVERLAY, UPPER, WORK, Held
 
 _AGAIN: Final = ".again"
 
@@ -46,7 +46,7 @@ def carry(old_folder: str, manifest: Manifest, new_folder: str, new_session: str
 
 def _pin_covered(held: str, thing: Held) -> None:
     """Let the base of all that the upper layer covers be what it is now, and of nothing else."""
-    covered = _covered(f"{held}/{thing.name}/{store.UPPER}")
+    covered = _covered(f"{held}/{thing.name}/{UPPER}")
     found = base.read(held, thing.name, covered.concerns)
     pinned = {path: found[path] for path in covered.states} | dict(found)
     for path in _news(thing, covered, pinned):
@@ -119,9 +119,9 @@ def _renew_work(held: str, thing: Held, manifest: Manifest) -> None:
     """The folder in which the kernel prepares what goes into the upper layer must be empty."""
     fd = os.open(f"{held}/{thing.name}", files.FOLDER)
     try:
-        trees.remove_tree(fd, store.WORK)
-        os.mkdir(store.WORK, 0o700, dir_fd=fd)
+        trees.remove_tree(fd, WORK)
+        os.mkdir(WORK, 0o700, dir_fd=fd)
         if os.geteuid() == 0:
-            os.chown(store.WORK, manifest.uid, manifest.gid, dir_fd=fd)
+            os.chown(WORK, manifest.uid, manifest.gid, dir_fd=fd)
     finally:
         os.close(fd)

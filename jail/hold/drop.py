@@ -15,7 +15,7 @@ from jail.hold.layer import Layer, above
 from jail.hold.store import Manifest
 from jail.kernel import files, sparse, trees, writing
 from jail.light import Final, Iterable, suppress
-from jail.plan.held import FILE, OVERLAY
+from jail.plan.held import FILE, OVERLAY, UPPER
 
 NEXT: Final = ".next"
 """After the name of a held file's base: what it becomes when its apply is done."""
@@ -69,7 +69,7 @@ def empty(session_folder: str, manifest: Manifest) -> None:
     OSError.
     """
     held = store.folder_of(session_folder)
-    tops = [f"{held}/{each.name}/{store.UPPER}" for each in manifest.held if each.kind == OVERLAY]
+    tops = [f"{held}/{each.name}/{UPPER}" for each in manifest.held if each.kind == OVERLAY]
     tops = [top for top in tops if os.path.isdir(top)]  # the run may not have come so far
     for top in tops:
         fd = os.open(top, files.FOLDER)

@@ -17,7 +17,7 @@ from jail.hold.change import ABSENT, MODE, MODIFIED, SETTINGS, TIME, UNKNOWN, Ch
 from jail.hold.hostside import HostSide
 from jail.hold.store import Manifest
 from jail.light import Final, Iterable, Iterator
-from jail.plan.held import FILE, GIT_CONFIG, OVERLAY, Held
+from jail.plan.held import BASE, FILE, GIT_CONFIG, OVERLAY, Held
 
 CHANGED: Final = "changed on the host since the run began"
 APPEARED: Final = "added on the host since the run began"
@@ -213,7 +213,7 @@ def _of_file(session_folder: str, thing: Held) -> list[Change]:
     new = _file_state(opening.new_top(session_folder, thing), os.path.basename(thing.path))
     if new is None:
         return []  # the run did not come so far
-    old = _file_state(f"{held}/{store.BASE}", thing.name) or ABSENT
+    old = _file_state(f"{held}/{BASE}", thing.name) or ABSENT
     if old.kind != "file":
         old = UNKNOWN
     now = _file_state(opening.host_top(thing), os.path.basename(thing.path)) or ABSENT

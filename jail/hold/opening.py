@@ -12,7 +12,7 @@ import stat
 from jail.hold import closed, store
 from jail.kernel import files
 from jail.light import Callable, Final
-from jail.plan.held import COPY, FILE, Held
+from jail.plan.held import COPY, FILE, FILES, TREE, UPPER, Held
 
 _TOP: Final = files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
 _PATH_BYTES: Final = 4000
@@ -24,8 +24,8 @@ def new_top(session_folder: str, thing: Held) -> str:
     # What lies above a session is the user's own, links too (a linked home).
     held = os.path.realpath(store.folder_of(session_folder))
     if thing.kind == FILE:
-        return f"{held}/{store.FILES}/{thing.name}"
-    return f"{held}/{thing.name}/{store.TREE if thing.kind == COPY else store.UPPER}"
+        return f"{held}/{FILES}/{thing.name}"
+    return f"{held}/{thing.name}/{TREE if thing.kind == COPY else UPPER}"
 
 
 def host_top(thing: Held) -> str:

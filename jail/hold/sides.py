@@ -10,7 +10,7 @@ from typing import Final
 
 from jail.hold import freshgit, opening, sources, store
 from jail.kernel import files
-from jail.plan.held import Held
+from jail.plan.held import BASE, Held
 from jail.plan.protected import canonical
 
 FOLDERS: Final = 4096
@@ -49,7 +49,7 @@ class Sides:
 
     def base(self) -> bytes | None:
         """Of a held file, what it was when the run began."""
-        path = f"{store.folder_of(self._folder)}/{store.BASE}/{self._thing.name}"
+        path = f"{store.folder_of(self._folder)}/{BASE}/{self._thing.name}"
         return _read(lambda: os.open(path, files.FILE))
 
     def target(self, path: str) -> str:

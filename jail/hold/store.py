@@ -22,17 +22,10 @@ from jail.errors import JailError
 from jail.kernel import files, writing
 from jail.ledger.entries import encode
 from jail.light import Final, NamedTuple, suppress
-from jail.plan.held import COPY, FILE, OVERLAY, Held
+from jail.plan.held import BASE, COPY, FILE, FILES, KEPT_BITS, OVERLAY, TREE, UPPER, WORK, Held
 
 FOLDER: Final = "held"
 MANIFEST: Final = "manifest"
-FILES: Final = "files"
-BASE: Final = "base"
-UPPER: Final = "upper"
-WORK: Final = "work"
-TREE: Final = "tree"
-KEPT_BITS: Final = 0o3777
-"""Mode bits that the root of an upper layer has of the tree beneath; setuid means nothing there."""
 MANIFEST_BYTES: Final = 16 << 20
 """A manifest is read whole; ours have a few hundred bytes for each thing held."""
 FILE_BYTES: Final = 64 << 20

@@ -11,7 +11,7 @@ import stat
 from jail.hold import store
 from jail.kernel import files
 from jail.light import Final, Iterable
-from jail.plan.held import FILE, OVERLAY, Held
+from jail.plan.held import BASE, FILE, FILES, KEPT_BITS, OVERLAY, TREE, UPPER, Held
 
 _JOURNAL: Final = "journal"
 
@@ -40,18 +40,18 @@ def _has_some(held: str, thing: Held) -> bool:
     try:
         if thing.kind == FILE:
             name = thing.path.rpartition("/")[2]
-            return _differ(f"{held}/{store.FILES}/{thing.name}/{name}", f"{held}/{store.BASE}/{thing.name}")
+            return _differ(f"{held}/{FILES}/{thing.name}/{name}", f"{held}/{BASE}/{thing.name}")
         if thing.kind == OVERLAY:
-            upper = f"{held}/{thing.name}/{store.UPPER}"
+            upper = f"{held}/{thing.name}/{UPPER}"
             with os.scandir(upper) as found:
                 return next(found, None) is not None or _mode(upper) != _mode(thing.path)
-        return os.path.lexists(f"{held}/{thing.name}/{store.TREE}")
+        return os.path.lexists(f"{held}/{thing.name}/{TREE}")
     except OSError:
         return True  # who knows
 
 
 def _mode(path: str) -> int:
-    return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & store.KEPT_BITS
+    return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & KEPT_BITS
 
 
 def _differ(one: str, other: str) -> bool:

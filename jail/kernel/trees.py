@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 
-from jail.kernel import files, sparse, walk, writing
+from jail.kernel import files, walk
 from jail.kernel.digest import sha256
 from jail.light import Callable, Final, NamedTuple, suppress
 
@@ -273,6 +273,8 @@ def _copied_entry(folder: int, name: str, target: int, new: str, bounds: Bounds)
 
 
 def _content(fd: int, target: int, new: str, bounds: Bounds) -> int:
+    from jail.kernel import sparse, writing  # most runs copy nothing
+
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
         return -1

@@ -6,10 +6,10 @@ leads is jail's to say: it lies in a folder that is read-only before the command
 
 import os
 
-from jail.hold.store import FILES
 from jail.kernel import files, mounts
 from jail.light import TYPE_CHECKING, Callable, Final
 from jail.plan import held_files
+from jail.plan.held import FILES
 from jail.plan.steps import Step
 
 if TYPE_CHECKING:

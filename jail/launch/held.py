@@ -11,7 +11,7 @@ import time
 from jail.errors import JailError
 from jail.ledger.place import Session
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
-from jail.plan.held import FILE, Held
+from jail.plan.held import BASE, FILE, Held
 from jail.plan.steps import Plan
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def begin(
     try:
         if resumed is None:
             os.mkdir(folder, 0o700)
-            os.mkdir(f"{folder}/{store.BASE}", 0o700)
+            os.mkdir(f"{folder}/{BASE}", 0o700)
         left_out = store.prepare(folder, fresh, started, owner)
         old = "" if resumed is None else resumed.manifest.session
         store.write_manifest(folder, _manifest(plan, session, environ, started)._replace(resumed=old))

@@ -9,10 +9,9 @@ given its owner's permission bits back, else nothing could be weighed that the c
 import os
 import time
 
-from jail.hold.store import FILES, TREE, UPPER
 from jail.kernel import files, walk
 from jail.light import Final, Iterable, Iterator, Sequence, suppress
-from jail.plan.held import COPY, OVERLAY, Held
+from jail.plan.held import COPY, FILES, OVERLAY, TREE, UPPER, Held
 
 PAUSE: Final = 1.0
 """Seconds between the end of one look and the next."""

@@ -10,9 +10,9 @@ import os
 import stat
 
 from jail.errors import bug
-from jail.hold.store import KEPT_BITS, TREE, UPPER, WORK
 from jail.kernel import files, mounts
 from jail.light import TYPE_CHECKING, Callable, Final
+from jail.plan.held import KEPT_BITS, TREE, UPPER, WORK
 from jail.plan.steps import Step
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ small tree can be copied.
 import os
 
 from jail.errors import EXIT_JAIL
-from jail.hold.store import UPPER, WORK
 from jail.kernel import files, privileges, trees, walk
 from jail.launch import keeper
 from jail.launch.steps import Build
 from jail.ledger import place
 from jail.light import Final, NoReturn, suppress
 from jail.plan.facts import Facts
-from jail.plan.held import COPY_BYTES, COPY_ENTRIES, wanted
+from jail.plan.held import COPY_BYTES, COPY_ENTRIES, UPPER, WORK, wanted
 from jail.plan.steps import Plan, Step
 from jail.policy.paths import deepest
 

@@ -23,6 +23,14 @@ COMMANDS: Final = value.COMMANDS
 GIT_CONFIG: Final = value.GIT_CONFIG
 DELIVERIES: Final = value.DELIVERIES
 """What may be delivered at the end of a run without being asked for: the words of a policy."""
+FILES: Final = "files"
+BASE: Final = "base"
+UPPER: Final = "upper"
+WORK: Final = "work"
+TREE: Final = "tree"
+"""Names in the folder where a session holds things; jail/hold/store.py says what lies where."""
+KEPT_BITS: Final = 0o3777
+"""Mode bits that the root of an upper layer has of the tree beneath; setuid means nothing there."""
 
 
 class Held(NamedTuple):

@@ -16,7 +16,7 @@ from jail.hold.discard import discard
 from jail.hold.names import STAGING_PREFIX
 from jail.hold.transaction import Applied
 from jail.kernel import files
-from jail.plan.held import OVERLAY, Held
+from jail.plan.held import BASE, OVERLAY, TREE, UPPER, Held
 
 
 def state(path: Path) -> State:
@@ -44,11 +44,11 @@ class Holding:
         self.session = folder / "session"
         self.thing = Held("t0", kind, str(self.tree), "a test")
         self.held = self.session / store.FOLDER
-        self.upper = self.held / "t0" / (store.UPPER if kind == OVERLAY else store.TREE)
+        self.upper = self.held / "t0" / (UPPER if kind == OVERLAY else TREE)
         self.said: list[tuple[str, str, str]] = []
         self.tree.mkdir()
         self.upper.mkdir(parents=True)
-        (self.held / store.BASE).mkdir()
+        (self.held / BASE).mkdir()
         (self.session / "lock").touch()
         self.manifest = store.Manifest(
             "s", str(self.tree), os.geteuid(), os.getegid(), -1, 0, (), (self.thing,)

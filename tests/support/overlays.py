@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jail.hold import base, copies, store
 from jail.kernel import files, mounts, namespaces, trees
-from jail.plan.held import COPY, OVERLAY, Held
+from jail.plan.held import BASE, COPY, OVERLAY, TREE, UPPER, WORK, Held
 
 
 @contextmanager
@@ -55,17 +55,17 @@ class Session:
         # What is in the tree was there before; the coarse clock of a file system is some milliseconds late.
         time.sleep(0.02)
         self.started_ns = time.time_ns()
-        (self.held / store.BASE).mkdir(parents=True)
+        (self.held / BASE).mkdir(parents=True)
         self.manifest = store.Manifest(
             "s", str(tree), os.geteuid(), os.getegid(), -1, self.started_ns, (), (self.thing,)
         )
         store.write_manifest(str(self.held), self.manifest)
         self.base_file = base.file_of(str(self.held), "t0")
         inside = self.held / "t0"
-        self.inside = inside / (store.TREE if kind == COPY else store.UPPER)
+        self.inside = inside / (TREE if kind == COPY else UPPER)
         self.inside.mkdir(parents=True)
         if kind == OVERLAY:
-            (inside / store.WORK).mkdir()
+            (inside / WORK).mkdir()
             found = tree.stat()
             os.chmod(self.inside, found.st_mode & 0o7777)
             os.utime(self.inside, ns=(found.st_atime_ns, found.st_mtime_ns))
@@ -116,7 +116,7 @@ def _mount(session: Session) -> None:
     namespaces.unshare(("user", "mount"))
     mounts.make_all_private()
     namespaces.map_ids(uid, gid)
-    layers = (session.tree, session.inside, session.held / "t0" / store.WORK)
+    layers = (session.tree, session.inside, session.held / "t0" / WORK)
     lower, upper, work = (os.open(path, os.O_PATH) for path in layers)
     mounts.attach(mounts.overlay(lower, upper, work), lower, "the tree")
     os.chdir(session.tree)
