@@ -16,7 +16,7 @@ import time
 from jail.errors import EXIT_JAIL, bug
 from jail.kernel import cgroups, files, libc, namespaces, privileges, pty
 from jail.kernel.filters import Filters
-from jail.launch import command, holding, init, restore
+from jail.launch import command, heldsteps, init, restore
 from jail.launch.channel import Channel, tell_failure
 from jail.launch.steps import Build
 from jail.light import NamedTuple, NoReturn, signal
@@ -118,9 +118,9 @@ def donate(build: Build) -> None:
     """
     plan = build.plan
     idmap = namespaces.idmap_fd(plan.idmap_from, plan.uid, plan.gid) if plan.idmap_from >= 0 else -1
-    writable = {step.target for step in plan.steps if step.verb in ("keep", *holding.TABLE)}
+    writable = {step.target for step in plan.steps if step.verb in ("keep", *heldsteps.TREES)}
     for step in plan.steps:
-        if step.verb in ("bind", "keep", "cache", "held-files", *holding.TABLE):
+        if step.verb in ("bind", "keep", "cache", "held-files", *heldsteps.TREES):
             mapped = idmap if step.target in writable or step.target == plan.workspace else -1
             build.donated[(step.source, step.options[0])] = build.open_source(step, mapped)
     if idmap >= 0:

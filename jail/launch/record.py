@@ -12,7 +12,7 @@ import time
 from jail.errors import JailError, say
 from jail.hold.gitlinks import Place
 from jail.kernel import files, trees
-from jail.launch import changes, firstentry, holding, probes, quarantine, sweep, watchlist
+from jail.launch import changes, firstentry, heldsteps, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
@@ -77,7 +77,7 @@ class Record:
         self._watch.also(
             os.path.dirname(step.target)
             for step in self._plan.steps
-            if step.verb in ("protect", "held-file", *holding.TABLE) and step.source
+            if step.verb in ("protect", "held-file", *heldsteps.TREES) and step.source
         )
 
     def _folder(self, name: str) -> int:

@@ -14,7 +14,7 @@ import os
 import time
 
 from jail.kernel import files, mounts, trees
-from jail.launch import covers, holding, steps
+from jail.launch import heldsteps, steps
 from jail.launch.channel import Channel
 from jail.light import Final, NamedTuple, suppress
 from jail.plan import held_files
@@ -61,14 +61,14 @@ class Guard:
         self._held = {
             step.target: self._hold(step)
             for step in build.plan.steps
-            if step.verb in ("pin", "protect", "hide", "held-file", *holding.TABLE)
+            if step.verb in ("pin", "protect", "hide", "held-file", *heldsteps.TREES)
             and step.source in build.trees
             and not _is_in_a_held_tree(step, build)
         }
 
     def _hold(self, step: Step) -> _Held:
         path = step.target[len(step.source) :].strip("/")
-        spare = self._spare(step, path) if step.verb in holding.TABLE else -1
+        spare = self._spare(step, path) if step.verb in heldsteps.TREES else -1
         return _Held(step, path, self._readable(step), spare)
 
     def _spare(self, step: Step, path: str) -> int:
@@ -192,11 +192,11 @@ class Guard:
             self._protect(held, place)  # no link can be mounted on it, and git takes it for no config
             return
         link = held_files.link(held.step.options[0])
-        covers.lead_away(self._build.root, place, link, held.step.target)
+        heldsteps.lead_away(self._build.root, place, link, held.step.target)
 
     def _hide(self, held: _Held, place: int) -> None:
         if files.kind(os.fstat(place).st_mode) != "folder":
-            covers.lead_away(self._build.root, place, ABSENT, held.step.target)
+            heldsteps.lead_away(self._build.root, place, ABSENT, held.step.target)
             return
         source = self._build.inside(EMPTY_FOLDER)
         steps.mount_over(place, source, steps.READ_ONLY, held.step.target)
@@ -206,7 +206,9 @@ class Guard:
 def _is_in_a_held_tree(step: Step, build: steps.Build) -> bool:
     """No action on the host reaches what is mounted in there; it comes and goes with that tree."""
     held = [
-        each.target for each in build.plan.steps if each.verb in holding.TABLE and each.target != step.target
+        each.target
+        for each in build.plan.steps
+        if each.verb in heldsteps.TREES and each.target != step.target
     ]
     tree = deepest(step.target, held)
     return bool(tree) and beneath(tree, step.source)

@@ -11,7 +11,7 @@ import stat
 
 from jail.errors import bug
 from jail.kernel import files, libc, mounts, namespaces, netlink
-from jail.launch import covers, holding
+from jail.launch import heldsteps
 from jail.light import Callable, Final
 from jail.plan.inside import ABSENT, EMPTY_FILE, EMPTY_FOLDER
 from jail.plan.steps import Plan, Step
@@ -65,9 +65,9 @@ class Build:
 
     def open_source(self, step: Step, idmap: int = -1) -> int:
         """A detached mount of a step's source, read-only unless the step says `rw`."""
-        if step.verb in holding.TABLE:
-            return holding.open_source(self, step)
-        source = covers.source_of(self, step)
+        if step.verb in heldsteps.TREES:
+            return heldsteps.open_source(self, step)
+        source = heldsteps.source_of(self, step)
         fd = files.open_path(source, self.identities.get(source))
         try:
             tree = mounts.clone(fd, source)
@@ -188,7 +188,7 @@ def _hide(build: Build, step: Step) -> None:
     if stat.S_ISDIR(os.fstat(place).st_mode):
         _hide_folder(build, place, step.target)
     else:
-        covers.lead_away(build.root, place, ABSENT, step.target)
+        heldsteps.lead_away(build.root, place, ABSENT, step.target)
     os.close(place)
 
 
@@ -324,8 +324,7 @@ TABLE: Final[dict[str, Callable[[Build, Step], None]]] = {
     "tmpfs": _tmpfs,
     "bind": _bind,
     "keep": _keep,
-    **holding.TABLE,
-    **covers.TABLE,
+    **heldsteps.TABLE,
     "cache": _cache,
     "pin": _pin,
     "protect": _protect,

@@ -1,9 +1,12 @@
-"""The mounts of held trees: an overlay whose upper layer lies in the session, or a copy that lies there.
+"""What is mounted for what a run holds: an overlay or a copy over a tree, a link of jail's own over a file.
 
 Rule: nothing inside can name what lies in the session, and nothing here walks a path that anybody inside may
 have laid: every layer is an fd of a folder that was opened in the session, which the command never sees.
 Where root starts jail, the session's folder is closed to the command's uid: what is needed of it was opened
 before root gave up its rights, as a detached mount, as a layer must be a mount of the jail's own namespace.
+A link of jail's own leads nowhere, or to a copy in the session: nobody inside can remove a mounted link,
+replace it, or write through it to what it covers. Where it leads is jail's to say: it lies in a folder that
+is read-only before the command starts.
 """
 
 import os
@@ -12,20 +15,25 @@ import stat
 from jail.errors import bug
 from jail.kernel import files, mounts
 from jail.light import TYPE_CHECKING, Callable, Final
-from jail.plan.held import KEPT_BITS, TREE, UPPER, WORK
+from jail.plan import held_files
+from jail.plan.held import FILES, KEPT_BITS, TREE, UPPER, WORK
 from jail.plan.steps import Step
 
 if TYPE_CHECKING:
     from jail.launch.steps import Build
 
 _SAFE: Final = mounts.ATTR_NOSUID | mounts.ATTR_NODEV
+_READ_ONLY: Final = _SAFE | mounts.ATTR_RDONLY
 _LAYERS: Final = ".held"
 """Where the layers are mounted in the new root, for as long as an overlay is being made of them."""
 _BENEATH: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
+_IN_ROOT: Final = files.RESOLVE_IN_ROOT | files.RESOLVE_NO_SYMLINKS | files.RESOLVE_NO_MAGICLINKS
 
 
 def open_source(build: "Build", step: Step) -> int:
-    """A detached mount of what the session has for a step: of an overlay its layers, of a copy the copy."""
+    """A detached mount of what the session has for a step of TREES: of an overlay its layers, of a copy the
+    copy.
+    """
     if not build.held:
         raise bug("a plan that holds something, and no folder to hold it in")
     path = f"{build.held}/{step.options[0]}"
@@ -95,5 +103,42 @@ def copy(build: "Build", step: Step) -> None:
     os.close(place)
 
 
-TABLE: Final[dict[str, "Callable[[Build, Step], None]"]] = {"overlay": overlay, "copy": copy}
+def lead_away(root: int, place: int, link: str, what: str) -> None:
+    """Cover the file at `place`, an O_PATH fd, with the link `link` of the new root."""
+    source = files.openat2(root, link, os.O_PATH | os.O_NOFOLLOW, _IN_ROOT)
+    try:
+        tree = mounts.clone(source, what)
+    finally:
+        os.close(source)
+    mounts.set_attributes(tree, _READ_ONLY, what)
+    mounts.attach(tree, place, what)
+    os.close(tree)
+
+
+def source_of(build: "Build", step: Step) -> str:
+    """Where on the host a step's source lies; that of held files is known when there is a session."""
+    return f"{build.held}/{FILES}" if step.verb == "held-files" else step.source
+
+
+def _held_files(build: "Build", step: Step) -> None:
+    """The folder of the session whose files the command may change."""
+    tree = build.source(step)
+    build.put(tree, step.target)
+    os.close(tree)
+
+
+def _held_file(build: "Build", step: Step) -> None:
+    """A file whose reads and writes go to a copy in the session."""
+    place = build.inside(step.target)
+    lead_away(build.root, place, held_files.link(step.options[0]), step.target)
+    os.close(place)
+
+
+TREES: Final[dict[str, "Callable[[Build, Step], None]"]] = {"overlay": overlay, "copy": copy}
+"""Verb → function, of the steps that put another tree in the place of one."""
+TABLE: Final[dict[str, "Callable[[Build, Step], None]"]] = {
+    **TREES,
+    "held-files": _held_files,
+    "held-file": _held_file,
+}
 """Verb → function, a part of the table of launch/steps.py."""
