@@ -74,7 +74,7 @@ def prepare(
     paths of what a copy leaves out, of each the first copies.LEFT_OUT.
 
     `owner`: uid and gid of who writes them, (-1, -1) for ourselves; `started_ns` as in copies.make. Raises
-    OSError, and TooLargeError for a copy.
+    OSError, EFBIG for a tree that is past the bounds of a copy.
     """
     left_out: list[str] = []
     for thing in held:
@@ -102,10 +102,13 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {OVERLAY: (UPPER, WORK), COPY: (TREE
 
 def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, int]) -> tuple[str, ...]:
     from jail.hold import copies  # most trees are held by an overlay
+    from jail.kernel.trees import TooLargeError
 
     fds = [files.openat2(-1, path, files.FOLDER, files.RESOLVE_NO_SYMLINKS) for path in (tree, target)]
     try:
         return copies.make(fds[0], fds[1], base, started_ns, owner)
+    except TooLargeError:
+        raise OSError(errno.EFBIG, "it has grown too large since it was weighed", tree) from None
     finally:
         for fd in fds:
             os.close(fd)

@@ -11,7 +11,7 @@ import time
 from jail.errors import JailError
 from jail.ledger.place import Session
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
-from jail.plan.held import BASE, FILE, Held
+from jail.plan.held import BASE, FILE, OVERLAY, Held
 from jail.plan.steps import Plan
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ def begin(
         return Holding()
     # A run that holds nothing needs none of these; nothing is imported once a process was forked.
     from jail.hold import store
-    from jail.kernel.trees import TooLargeError
-    from jail.launch.bases import Bases
 
     folder = store.folder_of(session.folder)
     if resumed is not None:
@@ -84,14 +82,21 @@ def begin(
         left_out = store.prepare(folder, fresh, started, owner)
         old = "" if resumed is None else resumed.manifest.session
         store.write_manifest(folder, _manifest(plan, session, environ, started)._replace(resumed=old))
-        return Holding(folder, Bases.start(folder, plan.held, started), plan.held, left_out)
-    except (OSError, TooLargeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it has grown too large since it was weighed"
+        return Holding(folder, _bases(folder, plan.held, started), plan.held, left_out)
+    except OSError as error:
         raise JailError(
-            f"files that this run holds cannot be laid out in the session's folder: {said}",
-            where=f"{getattr(error, 'filename', None) or folder}, into {folder}",
+            f"files that this run holds cannot be laid out in the session's folder: {error.strerror}",
+            where=f"{error.filename or folder}, into {folder}",
             hint=f"start again{_from(resumed, session)}; nothing was executed",
         ) from error
+
+
+def _bases(folder: str, things: tuple[Held, ...], started: int) -> "Bases | None":
+    if not any(thing.kind == OVERLAY for thing in things):
+        return None  # that of a copy or a file was made with it
+    from jail.launch.bases import Bases
+
+    return Bases.start(folder, things, started)
 
 
 def _from(resumed: "Resumed | None", session: Session) -> str:

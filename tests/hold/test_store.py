@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from jail.errors import JailError
-from jail.hold import store
+from jail.hold import copies, store
 from jail.hold.store import Manifest
-from jail.plan.held import FILE, GIT_CONFIG, OVERLAY, Held
+from jail.plan.held import COPY, FILE, GIT_CONFIG, OVERLAY, Held
 
 
 @pytest.fixture
@@ -94,3 +94,15 @@ def test_a_copy_belongs_to_the_command_and_its_base_to_root(held: Path, tmp_path
     for path in ("files", "files/f0", "files/f0/config"):
         assert ((held / path).stat().st_uid, (held / path).stat().st_gid) == (60600, 60601)
     assert (held / "base/f0").stat().st_uid == 0
+
+
+def test_a_tree_that_grew_past_the_bounds_of_a_copy_is_named(
+    held: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "file").touch()
+    monkeypatch.setattr(copies, "COPY_ENTRIES", 0)
+    with pytest.raises(OSError, match="grown too large") as caught:
+        store.prepare(str(held), (Held("t0", COPY, str(tree), ""),), 0, (-1, -1))
+    assert caught.value.filename == str(tree)
