@@ -41,7 +41,7 @@ FOR_A_MISS_OR_ANOTHER_COMMAND = frozenset(
 )
 FOR_A_COPY = frozenset(["jail.kernel.sparse"])
 FOR_A_HELD_THING = frozenset(["jail.hold.store"])
-FOR_A_HELD_TREE = frozenset("jail.hold.base jail.launch.bases jail.launch.cutshort".split())
+FOR_A_HELD_TREE = frozenset("jail.hold.base jail.hold.waiting jail.launch.bases jail.launch.cutshort".split())
 
 
 def imported(python: Path, arguments: list[str], folder: Path, environment: dict[str, str]) -> frozenset[str]:

@@ -147,6 +147,24 @@ def _read(path: str) -> tuple[bytes, int]:
         os.close(fd)
 
 
+def differs(held_folder: str, thing: Held) -> bool:
+    """Whether the copy of a held file is not its base, byte for byte. Raises OSError."""
+    copy = f"{held_folder}/{FILES}/{thing.name}/{thing.path.rpartition('/')[2]}"
+    fds: list[int] = []
+    try:
+        fds.extend(os.open(path, files.FILE) for path in (copy, f"{held_folder}/{BASE}/{thing.name}"))
+        while True:
+            first, second = (os.read(fd, _CHUNK) for fd in fds)
+            if first != second or not first:
+                return first != second
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+_CHUNK: Final = 1 << 20
+
+
 def _write(path: str, content: bytes, mode: int, owner: tuple[int, int]) -> None:
     fd = writing.create(path, mode=mode)
     try:

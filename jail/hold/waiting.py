@@ -9,9 +9,8 @@ import os
 import stat
 
 from jail.hold import store
-from jail.kernel import files
 from jail.light import Final, Iterable
-from jail.plan.held import BASE, FILE, FILES, KEPT_BITS, OVERLAY, TREE, UPPER, Held
+from jail.plan.held import FILE, KEPT_BITS, OVERLAY, TREE, UPPER, Held
 
 _JOURNAL: Final = "journal"
 
@@ -39,8 +38,7 @@ def interrupted(session_folder: str) -> bool:
 def _has_some(held: str, thing: Held) -> bool:
     try:
         if thing.kind == FILE:
-            name = thing.path.rpartition("/")[2]
-            return _differ(f"{held}/{FILES}/{thing.name}/{name}", f"{held}/{BASE}/{thing.name}")
+            return store.differs(held, thing)
         if thing.kind == OVERLAY:
             upper = f"{held}/{thing.name}/{UPPER}"
             with os.scandir(upper) as found:
@@ -52,19 +50,3 @@ def _has_some(held: str, thing: Held) -> bool:
 
 def _mode(path: str) -> int:
     return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & KEPT_BITS
-
-
-def _differ(one: str, other: str) -> bool:
-    fds: list[int] = []
-    try:
-        fds.extend(os.open(path, files.FILE) for path in (one, other))
-        while True:
-            first, second = (os.read(fd, _CHUNK) for fd in fds)
-            if first != second or not first:
-                return first != second
-    finally:
-        for fd in fds:
-            os.close(fd)
-
-
-_CHUNK: Final = 1 << 20

@@ -10,7 +10,7 @@ import time
 
 from jail.errors import JailError
 from jail.ledger.place import Session
-from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
+from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple, suppress
 from jail.plan.held import BASE, FILE, OVERLAY, Held
 from jail.plan.steps import Plan
 
@@ -46,7 +46,12 @@ class Holding(NamedTuple):
         """Whether the command may have left something there."""
         if not self.folder:
             return False
-        from jail.hold import waiting
+        from jail.hold import store
+
+        with suppress(OSError):
+            if all(thing.kind == FILE for thing in self.things):
+                return any(store.differs(self.folder, thing) for thing in self.things)
+        from jail.hold import waiting  # of trees it asks more
 
         return waiting.has_some(self.folder, self.things)
 

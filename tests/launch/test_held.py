@@ -111,3 +111,22 @@ def test_a_run_that_fails_after_it_took_something_says_where_that_is(tmp_path: P
     assert f"--resume {new.id}" in caught.value.hint
     os.close(new.lock_fd)
     assert resume.of(new.id, state).names
+
+
+@pytest.mark.parametrize("deed", ["written", "removed", "closed"])
+def test_whether_a_held_file_was_touched_is_asked_of_its_bytes(tmp_path: Path, plan: Plan, deed: str) -> None:
+    thing = Held("f0", FILE, str(tmp_path / "one" / "file"), "")
+    found = held.begin(plan._replace(held=(thing,)), new_session(state_in(tmp_path)), {})
+    assert found.bases is None
+    assert not found.changed()
+    copy = Path(found.folder) / "files/f0/file"
+    if deed == "written":
+        times = copy.stat().st_atime_ns, copy.stat().st_mtime_ns
+        copy.write_text("two")
+        os.utime(copy, ns=times)
+    elif deed == "removed":
+        copy.unlink()
+    else:
+        copy.parent.chmod(0)
+    assert found.changed()
+    copy.parent.chmod(0o700)
