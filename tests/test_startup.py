@@ -40,6 +40,8 @@ FOR_A_MISS_OR_ANOTHER_COMMAND = frozenset(
     "jail.policy.parse jail.kernel.filters_build jail.ledger.reader jail.cli.group".split()
 )
 FOR_A_COPY = frozenset(["jail.kernel.sparse"])
+FOR_A_GIT_DIR_MADE_INSIDE = frozenset(["jail.hold.gitlinks"])
+FOR_ANY_GIT_DIR = frozenset(["jail.hold.gitconfig"])
 FOR_A_HELD_THING = frozenset(["jail.hold.store"])
 FOR_A_HELD_TREE = frozenset("jail.hold.base jail.hold.waiting jail.launch.bases jail.launch.cutshort".split())
 
@@ -83,8 +85,9 @@ def test_the_launch_path_imports_only_what_is_listed(
     assert not surplus, f"not listed: {sorted(surplus)}"
     missed = launch & FOR_A_MISS_OR_ANOTHER_COMMAND
     assert not missed, f"loaded by a launch whose caches are filled: {sorted(missed)}"
-    held = launch & (FOR_A_COPY | FOR_A_HELD_THING | FOR_A_HELD_TREE)
-    assert not held, f"loaded by a launch that holds nothing: {sorted(held)}"
+    git = FOR_A_GIT_DIR_MADE_INSIDE | FOR_ANY_GIT_DIR
+    unused = launch & (FOR_A_COPY | FOR_A_HELD_THING | FOR_A_HELD_TREE | git)
+    assert not unused, f"loaded by a launch in a plain folder: {sorted(unused)}"
 
 
 def test_a_launch_in_a_repository_imports_no_more_than_a_held_file_asks_for(
@@ -94,8 +97,9 @@ def test_a_launch_in_a_repository_imports_no_more_than_a_held_file_asks_for(
     main = str(installed.packages / "jail" / "__main__.py")
     imported(installed.python, [main, "run", "--", "true"], *quiet)
     launch = imported(installed.python, [main, "run", "--", "true"], *quiet)
-    assert launch >= FOR_A_HELD_THING, "git's config is held, else this says nothing"
-    surplus = launch & (FOR_A_COPY | FOR_A_HELD_TREE | FOR_A_MISS_OR_ANOTHER_COMMAND)
+    assert launch >= FOR_A_HELD_THING | FOR_ANY_GIT_DIR, "git's config is held, else this says nothing"
+    of_others = FOR_A_COPY | FOR_A_HELD_TREE | FOR_A_GIT_DIR_MADE_INSIDE | FOR_A_MISS_OR_ANOTHER_COMMAND
+    surplus = launch & of_others
     assert not surplus, f"loaded by a launch that holds a file: {sorted(surplus)}"
 
 

@@ -12,18 +12,17 @@ import os
 import stat
 from itertools import islice
 
-from jail.hold import gitconfig
-from jail.hold.gitlinks import FOLDED, WORKTREE, Place, is_git_dir, is_submodule, is_worktree
 from jail.kernel import files, walk
-from jail.light import Final
+from jail.light import TYPE_CHECKING, Collection, Final, NamedTuple
 from jail.plan import protected
+
+if TYPE_CHECKING:
+    from jail.hold import gitconfig
 
 HOOK_NAMES: Final = 200
 """Entries of a hooks folder that are judged one by one; a folder with more is taken whole, unread: git makes
 some fifteen, and who makes thousands wants us to read them again and again.
 """
-
-__all__ = ["Place", "is_git_dir", "offences"]
 
 _OURS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What is short on our side says nothing of the git dir."""
@@ -36,7 +35,28 @@ JUDGED: Final = frozenset(
 )
 """Names in a git dir made inside whose coming or changing is a reason to look; its index and objects are not.
 """
+PARTS: Final = ("HEAD", "commondir", "objects", "refs")
+"""The names by which git knows a git dir (its setup.c, is_git_directory)."""
+FOLDED: Final = tuple(name.lower() for name in PARTS)
+"""The same as jail.plan.protected compares names: where a file system knows no case."""
 MAKE_A_GIT_DIR: Final = frozenset(FOLDED)
+_WORKTREE: Final = frozenset(["commondir", "gitdir"])
+"""The files of a linked worktree's git dir that lead elsewhere."""
+
+
+class Place(NamedTuple):
+    """A git dir: its absolute path, and the trees that it may lead to: absolute path and an fd of each."""
+
+    path: str
+    trees: tuple[tuple[str, int], ...]
+
+
+def is_git_dir(names: Collection[str], *, folded: bool = False) -> bool:
+    """Whether git would take a folder with these names for a git dir. `folded`: as FOLDED are, the names are
+    canonical.
+    """
+    head, common, objects, refs = FOLDED if folded else PARTS
+    return head in names and (common in names or (objects in names and refs in names))
 
 
 def offences(gitdir: int, place: Place | None = None) -> list[tuple[str, str]]:
@@ -65,9 +85,21 @@ def offences(gitdir: int, place: Place | None = None) -> list[tuple[str, str]]:
                 found += _of_hooks(gitdir, path, row.reason)
             elif row.name not in _STAYS:
                 found.append((path, row.reason))
-    if place is not None and any(path in WORKTREE for path, _ in found) and is_worktree(place, gitdir):
-        found = [(path, reason) for path, reason in found if path not in WORKTREE]
+    if place is not None and any(path in _WORKTREE for path, _ in found) and _is_worktree(place, gitdir):
+        found = [(path, reason) for path, reason in found if path not in _WORKTREE]
     return list(dict.fromkeys(found))
+
+
+def _is_worktree(place: Place, gitdir: int) -> bool:
+    from jail.hold import gitlinks  # most git dirs lead nowhere
+
+    return gitlinks.is_worktree(place, gitdir)
+
+
+def _is_submodule(place: Place | None, setting: "gitconfig.Setting") -> bool:
+    from jail.hold import gitlinks  # most git dirs lead nowhere
+
+    return place is not None and gitlinks.is_submodule(place, setting)
 
 
 def _names(gitdir: int, folder: str) -> list[str] | None:
@@ -100,6 +132,8 @@ def _is_link(gitdir: int, path: str) -> bool:
 
 
 def _of_config(gitdir: int, path: str, reason: str, place: Place | None) -> list[tuple[str, str]]:
+    from jail.hold import gitconfig  # most runs judge no git dir
+
     try:
         fd = walk.enter(gitdir, path, files.FILE)
     except FileNotFoundError:
@@ -110,7 +144,7 @@ def _of_config(gitdir: int, path: str, reason: str, place: Place | None) -> list
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return [(path, "not a regular file")]
         content = os.read(fd, gitconfig.PLAIN_BYTES + 1)
-        wrong = gitconfig.offences(content, lambda item: place is not None and is_submodule(place, item))
+        wrong = gitconfig.offences(content, lambda item: _is_submodule(place, item))
     finally:
         os.close(fd)
     return [(path, f"{reason}: {', '.join(wrong[:3])}")] if wrong else []

@@ -11,36 +11,14 @@ import os
 import stat
 
 from jail.hold import gitconfig
+from jail.hold.freshgit import Place, is_git_dir
 from jail.kernel import files, walk
-from jail.light import Collection, Final, NamedTuple
+from jail.light import Final
 from jail.policy.paths import beneath, deepest
 
 POINTER_BYTES: Final = 8192
 """`.git`, `gitdir` and `commondir` hold one path: PATH_MAX and a prefix."""
-WORKTREE: Final = frozenset(["commondir", "gitdir"])
-"""The files of a linked worktree's git dir that lead elsewhere."""
 _WORKTREES: Final = "worktrees"
-
-
-class Place(NamedTuple):
-    """A git dir: its absolute path, and the trees that it may lead to: absolute path and an fd of each."""
-
-    path: str
-    trees: tuple[tuple[str, int], ...]
-
-
-PARTS: Final = ("HEAD", "commondir", "objects", "refs")
-"""The names by which git knows a git dir (its setup.c, is_git_directory)."""
-FOLDED: Final = tuple(name.lower() for name in PARTS)
-"""The same as jail.plan.protected compares names: where a file system knows no case."""
-
-
-def is_git_dir(names: Collection[str], *, folded: bool = False) -> bool:
-    """Whether git would take a folder with these names for a git dir. `folded`: as FOLDED are, the names are
-    canonical.
-    """
-    head, common, objects, refs = FOLDED if folded else PARTS
-    return head in names and (common in names or (objects in names and refs in names))
 
 
 def is_submodule(place: Place, setting: gitconfig.Setting) -> bool:

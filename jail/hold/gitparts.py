@@ -9,7 +9,7 @@ import os.path
 
 from jail.hold import freshgit, gitconfig
 from jail.hold.change import ADDED, DELETED, PLAIN, REFUSED, RENAMED, Change
-from jail.hold.gitlinks import is_git_dir
+from jail.hold.freshgit import is_git_dir
 from jail.hold.ground import Ground, Verdict, kind_of
 from jail.plan import protected
 from jail.plan.protected import canonical

@@ -12,7 +12,7 @@ modified: nobody can compare it.
 import os
 
 from jail.errors import JailError
-from jail.hold import base, closed, compared, gitlinks, inside, opening, renames, store
+from jail.hold import base, closed, compared, freshgit, inside, opening, renames, store
 from jail.hold.change import ABSENT, MODE, MODIFIED, SETTINGS, TIME, UNKNOWN, Change, State
 from jail.hold.hostside import HostSide
 from jail.hold.store import Manifest
@@ -182,8 +182,8 @@ class _Tree:
     def _is_git_dir(self, path: str) -> bool:
         folder = path.rpartition("/")[0]
         beside = f"{folder}/" if folder else ""
-        made = {name for name in gitlinks.PARTS if beside + name in self._left.states}
-        return gitlinks.is_git_dir({*self._host.names(folder), *made})
+        made = {name for name in freshgit.PARTS if beside + name in self._left.states}
+        return freshgit.is_git_dir({*self._host.names(folder), *made})
 
     def _folders_that_stay(self, judged: list[Change], by_folder: dict[str, list[str]]) -> list[Change]:
         """Deleted folders that the host needs: they, and those above them, are conflicts."""

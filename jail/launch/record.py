@@ -10,7 +10,7 @@ import sys
 import time
 
 from jail.errors import JailError, say
-from jail.hold.gitlinks import Place
+from jail.hold.freshgit import Place
 from jail.kernel import files, trees
 from jail.launch import changes, firstentry, heldsteps, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jail.hold import freshgit
-from jail.hold.gitlinks import Place, is_git_dir
+from jail.hold.freshgit import Place, is_git_dir
 from jail.plan.protected import canonical
 
 GIT = "/usr/bin/git"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jail.hold.gitlinks import Place
+from jail.hold.freshgit import Place
 from jail.kernel import walk
 from jail.launch import changes
 from jail.launch.changes import Changed
