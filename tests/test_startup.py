@@ -37,7 +37,7 @@ LISTED = {
 }
 """What the launch path may import from outside jail, beside what each of them imports itself, and why."""
 FOR_A_MISS_OR_ANOTHER_COMMAND = frozenset(
-    "jail.policy.parse jail.kernel.filters_build jail.ledger.reader jail.cli.group".split()
+    "jail.policy.parse jail.kernel.filters_build jail.hold.hostgit jail.ledger.reader jail.cli.group".split()
 )
 FOR_A_COPY = frozenset(["jail.kernel.sparse"])
 FOR_A_GIT_DIR_MADE_INSIDE = frozenset(["jail.hold.gitlinks"])
@@ -70,6 +70,7 @@ def quiet(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     workspace.mkdir()
     home.mkdir()
+    (home / ".gitconfig").write_text("[user]\n\tname = somebody\n")
     return workspace, {"PATH": os.defpath, "HOME": str(home), "LANG": "C.UTF-8"}
 
 

@@ -8,7 +8,6 @@ unless they include others.
 import os
 
 from jail import __version__
-from jail.hold import hostgit
 from jail.kernel import cache
 from jail.light import Final, Mapping, NamedTuple
 
@@ -103,6 +102,8 @@ def _output(home: str, xdg: str) -> bytes | None:
     """What git says, or None when there is no git, it failed (1: no such key, is an answer), or took too
     long.
     """
+    from jail.hold import hostgit  # what it said last is kept
+
     keys = r"^(user\.(name|email)|core\.hookspath|init\.defaultbranch)$"
     arguments = ("--global", "--includes", "-z", "--get-regexp", keys)
     said = hostgit.config(arguments, {"HOME": home, "XDG_CONFIG_HOME": xdg})
