@@ -135,11 +135,28 @@ def _row(change: Change, above: autoexec.Within, name: str) -> autoexec.AutoExec
     if kind == "folder":
         row = above.row
     elif kind == "symlink":
-        row = autoexec.row_of(above, name) or autoexec.row_above(above, name)
+        row = autoexec.row_of(above, name) or row_above(above, name)
     else:
         row = autoexec.row_of(above, name)
     # Whether a folder is git's is asked of its names, below: `.git` is one name of many.
     return None if row is not None and row.pattern.startswith(".git/") else row
+
+
+def row_above(above: autoexec.Within, name: str) -> autoexec.AutoExec | None:
+    """The row that speaks of what would lie beneath `name`, a canonical name in the folder `above`, if that
+    were a folder: a symlink of that name puts it into place, `.github` as well as `.github/workflows`.
+    """
+    return autoexec.enter(above, name).row or _rows_above().get(name)
+
+
+@lru_cache(maxsize=1)
+def _rows_above() -> dict[str, autoexec.AutoExec]:
+    return {
+        canonical(part): row
+        for row in autoexec.AUTO_EXEC
+        for part in row.pattern.removesuffix("/*").split("/")[:-1]
+        if part.startswith(".")
+    }
 
 
 def _of_root(change: Change, parts: tuple[str, ...]) -> Verdict | None:

@@ -220,21 +220,6 @@ def _graver(row: AutoExec | None, other: AutoExec | None) -> AutoExec | None:
     return row
 
 
-def row_above(above: Within, name: str) -> AutoExec | None:
-    """The row that speaks of what would lie beneath `name`, a canonical name in the folder `above`, if that
-    were a folder: a symlink of that name puts it into place, `.github` as well as `.github/workflows`.
-    """
-    return enter(above, name).row or _ABOVE.get(name)
-
-
-_ABOVE: Final = {
-    canonical(part): row
-    for row in AUTO_EXEC
-    for part in row.pattern.removesuffix("/*").split("/")[:-1]
-    if part.startswith(".")
-}
-
-
 def _ending(table: _ByLast, parts: tuple[str, ...]) -> AutoExec | None:
     for pattern, row in table.get(parts[-1], ()):
         if parts[-len(pattern) :] == pattern:

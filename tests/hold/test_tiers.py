@@ -20,7 +20,8 @@ from jail.hold.change import (
     Change,
 )
 from jail.hold.ground import Ground
-from jail.hold.tiers import judged
+from jail.hold.tiers import judged, row_above
+from jail.plan import autoexec
 from support.changed import FOLDER, WORKSPACE, Sides, change, file, link, met, tree
 
 
@@ -257,3 +258,22 @@ def test_a_list_of_packages_that_cannot_be_read_is_a_warning() -> None:
 
 def test_the_whole_thing_gone_is_no_fault() -> None:
     assert met(Change("t0", "", DELETED, FOLDER, ABSENT, FOLDER)) == (PLAIN, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".husky", True),
+        (".github", True),
+        (".github/workflows", True),
+        ("x/.vscode", True),
+        ("src", False),
+        ("bin", False),
+    ],
+)
+def test_a_link_in_the_place_of_a_folder_stands_for_what_would_be_in_it(path: str, found: bool) -> None:
+    *folders, name = path.split("/")
+    above = autoexec.TOP
+    for folder in folders:
+        above = autoexec.enter(above, folder)
+    assert (row_above(above, name) is not None) == found

@@ -108,22 +108,3 @@ def test_the_tier_of_a_path(path: str, tier: str) -> None:
     row = by_path(path)
     assert row is not None
     assert row.tier == tier
-
-
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        (".husky", True),
-        (".github", True),
-        (".github/workflows", True),
-        ("x/.vscode", True),
-        ("src", False),
-        ("bin", False),
-    ],
-)
-def test_a_link_in_the_place_of_a_folder_stands_for_what_would_be_in_it(path: str, found: bool) -> None:
-    *folders, name = path.split("/")
-    above = autoexec.TOP
-    for folder in folders:
-        above = autoexec.enter(above, folder)
-    assert (autoexec.row_above(above, name) is not None) == found
