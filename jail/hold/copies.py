@@ -12,6 +12,7 @@ import os
 import stat
 
 from jail.hold import base
+from jail.hold.store import Copied
 from jail.kernel import files, sparse, trees, walk, writing
 from jail.light import Final
 from jail.plan.held import COPY_BYTES, COPY_ENTRIES
@@ -36,9 +37,8 @@ class _Level:
 
 def make(
     tree_fd: int, target_fd: int, base_file: str, started_ns: int, owner: tuple[int, int] = _NOBODY
-) -> tuple[str, ...]:
-    """Copy the tree behind `tree_fd` into the empty folder `target_fd` and write its base; returns the paths
-    of the first LEFT_OUT names that were left out.
+) -> Copied:
+    """Copy the tree behind `tree_fd` into the empty folder `target_fd` and write its base.
 
     `started_ns`: what changed at or after this time is unknown in the base. `owner`: uid and gid of the
     copy, for a caller who is root. Raises TooLargeError past COPY_BYTES or COPY_ENTRIES, OSError; the copy
@@ -49,12 +49,13 @@ def make(
         copy.tree(tree_fd, target_fd)
     finally:
         copy.close()
-    return tuple(copy.left_out)
+    return Copied(copy.size, tuple(copy.left_out))
 
 
 class _Copy:
     def __init__(self, base_file: str, started_ns: int, owner: tuple[int, int]) -> None:
         self.left_out: list[str] = []
+        self.size = 0
         self._out = base.Writer(base_file)
         self._started_ns = started_ns
         self._owner = owner
@@ -104,10 +105,13 @@ class _Copy:
             for name, found in level.made.items():
                 fd = os.open(name, files.FOLDER, dir_fd=level.fd)
                 _dress(fd, found, self._owner)
+                self._weigh(os.fstat(fd))
                 os.close(fd)
             if len(self._levels) > 1 and self._levels[-2].fd < 0:
                 self._levels[-2].fd = os.open("..", files.FOLDER, dir_fd=level.fd)
             _dress(level.fd, level.found, self._owner)
+            if len(self._levels) > 1:
+                self._weigh(os.fstat(level.fd))
             self._levels.pop()
             os.close(level.fd)
 
@@ -142,7 +146,9 @@ class _Copy:
         if self._owner != _NOBODY:
             os.chown(name, *self._owner, dir_fd=target, follow_symlinks=False)
         os.utime(name, ns=_times(found), dir_fd=target, follow_symlinks=False)
-        self._note(name, found, leads_to, os.stat(name, dir_fd=target, follow_symlinks=False))
+        own = os.stat(name, dir_fd=target, follow_symlinks=False)
+        self._weigh(own)
+        self._note(name, found, leads_to, own)
 
     def _file(self, source: int, name: str, target: int) -> None:
         fd = os.open(name, files.FILE, dir_fd=source)
@@ -159,6 +165,7 @@ class _Copy:
                 sparse.copy(fd, out, found.st_size)
                 _dress(out, found, self._owner)
                 own = os.fstat(out)
+                self._weigh(own)
             finally:
                 os.close(out)
             whole = os.fstat(fd).st_ctime_ns == found.st_ctime_ns
@@ -179,6 +186,9 @@ class _Copy:
         if not whole or entry.ctime_ns >= self._started_ns:
             entry = entry._replace(kind="unknown")
         self._out.entry(name, entry)
+
+    def _weigh(self, own: os.stat_result) -> None:
+        self.size += own.st_blocks * 512  # whatever the file system (stat(3type))
 
     def _leave_out(self, *paths: str) -> None:
         self.left_out += paths[: LEFT_OUT - len(self.left_out)]

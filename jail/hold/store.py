@@ -67,16 +67,22 @@ def write_manifest(held_folder: str, manifest: Manifest) -> None:
     os.replace(partial, final)
 
 
-def prepare(
-    held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tuple[int, int]
-) -> tuple[str, ...]:
-    """Make what each held thing needs: the folders of an overlay, or the copy with its base. Returns the
-    paths of what a copy leaves out, of each the first copies.LEFT_OUT.
+class Copied(NamedTuple):
+    """`size`: bytes that copies of trees take on the disk; `left_out`: paths of what is not in them, of each
+    the first copies.LEFT_OUT.
+    """
+
+    size: int
+    left_out: tuple[str, ...]
+
+
+def prepare(held_folder: str, held: tuple[Held, ...], started_ns: int, owner: tuple[int, int]) -> Copied:
+    """Make what each held thing needs: the folders of an overlay, or the copy with its base.
 
     `owner`: uid and gid of who writes them, (-1, -1) for ourselves; `started_ns` as in copies.make. Raises
     OSError, EFBIG for a tree that is past the bounds of a copy.
     """
-    left_out: list[str] = []
+    size, left_out = 0, list[str]()
     for thing in held:
         folder = f"{held_folder}/{thing.name}"
         if thing.kind not in _PARTS:
@@ -89,18 +95,19 @@ def prepare(
             os.chmod(f"{folder}/{UPPER}", stat.S_IMODE(os.stat(thing.path).st_mode) & KEPT_BITS)
         if thing.kind == COPY:
             base = f"{held_folder}/{BASE}/{thing.name}"
-            names = _copy(thing.path, f"{folder}/{TREE}", base, started_ns, owner)
-            left_out += [f"{thing.path}/{name}" for name in names]
+            copied = _copy(thing.path, f"{folder}/{TREE}", base, started_ns, owner)
+            size += copied.size
+            left_out += [f"{thing.path}/{name}" for name in copied.left_out]
     alone = tuple(thing for thing in held if thing.kind == FILE)
     if alone:
         prepare_files(held_folder, alone, owner)
-    return tuple(left_out)
+    return Copied(size, tuple(left_out))
 
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {OVERLAY: (UPPER, WORK), COPY: (TREE,)}
 
 
-def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, int]) -> tuple[str, ...]:
+def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, int]) -> Copied:
     from jail.hold import copies  # most trees are held by an overlay
     from jail.kernel.trees import TooLargeError
 

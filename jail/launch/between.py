@@ -34,7 +34,8 @@ def run(prepared: "Prepared", session: Session, group: str) -> Outcome:
     holding = held.begin(prepared.plan, session, os.environ, prepared.resumed)
     try:
         built_from = keeper.BuiltFrom(*made, holding.folder)
-        return _supervised(prepared, session, Supervisor(prepared.plan, built_from, group), holding)
+        supervisor = Supervisor(prepared.plan, built_from, group, holding.size)
+        return _supervised(prepared, session, supervisor, holding)
     except JailError as error:
         if prepared.resumed is not None:
             # The other session has it no more, so who tries again must name this one.

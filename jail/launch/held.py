@@ -17,6 +17,7 @@ from jail.plan.steps import Plan
 if TYPE_CHECKING:
     from jail.hold.store import Manifest
     from jail.launch.bases import Bases
+    from jail.launch.heldsize import HeldSize
     from jail.launch.resume import Resumed
 
 TIME_STAMP_SLACK: Final = 20_000_000
@@ -26,13 +27,15 @@ TIME_STAMP_SLACK: Final = 20_000_000
 
 class Holding(NamedTuple):
     """`folder`: of all that the plan holds, "" for nothing; `things`: these; `bases`: lists what the trees
-    are meanwhile; `left_out`: paths that a copy does not have, so that the command does not see them.
+    are meanwhile; `left_out`: paths that a copy does not have, so that the command does not see them; `size`
+    weighs what is held.
     """
 
     folder: str = ""
     bases: "Bases | None" = None
     things: tuple[Held, ...] = ()
     left_out: tuple[str, ...] = ()
+    size: "HeldSize | None" = None
 
     def lacks(self, most: int) -> str:
         """A line that says what is left out and names `most` of it at the most; "" for nothing."""
@@ -59,6 +62,8 @@ class Holding(NamedTuple):
         """End what still runs for it; a second call does nothing."""
         if self.bases is not None:
             self.bases.end()
+        if self.size is not None:
+            self.size.close()
 
 
 def begin(
@@ -69,6 +74,7 @@ def begin(
         return Holding()
     # A run that holds nothing needs none of these; nothing is imported once a process was forked.
     from jail.hold import store
+    from jail.launch import heldsize
 
     folder = store.folder_of(session.folder)
     if resumed is not None:
@@ -76,6 +82,7 @@ def begin(
 
         resume.take(resumed, session)
     known = [] if resumed is None else [name for _, name in resumed.names]
+    taken = tuple(thing for thing in plan.held if thing.name in known)
     fresh = tuple(thing for thing in plan.held if thing.name not in known)
     started = time.time_ns() - TIME_STAMP_SLACK
     # Root starts jail for another uid, which must be able to write the copies.
@@ -84,10 +91,12 @@ def begin(
         if resumed is None:
             os.mkdir(folder, 0o700)
             os.mkdir(f"{folder}/{BASE}", 0o700)
-        left_out = store.prepare(folder, fresh, started, owner)
+        copied = store.prepare(folder, fresh, started, owner)
         old = "" if resumed is None else resumed.manifest.session
         store.write_manifest(folder, _manifest(plan, session, environ, started)._replace(resumed=old))
-        return Holding(folder, _bases(folder, plan.held, started), plan.held, left_out)
+        before = copied.size + heldsize.copied(folder, taken)
+        size = heldsize.HeldSize(folder, plan.held, dict(plan.limits)["held_bytes"], before)
+        return Holding(folder, _bases(folder, plan.held, started), plan.held, copied.left_out, size)
     except OSError as error:
         raise JailError(
             f"files that this run holds cannot be laid out in the session's folder: {error.strerror}",

@@ -2,8 +2,9 @@
 
 Rule: a look is a walk in slices, none longer than some milliseconds, so that the terminal is relayed between
 them, and none before fifty times as long has passed as the last one took: two hundredths of one processor,
-however much is held. What a copy had when the run began is not counted. A folder that cannot be listed is
-given its owner's permission bits back, else nothing could be weighed that the command does not want weighed.
+however much is held. What copies had when the run began is not counted; who made them knows. A folder that
+cannot be listed is given its owner's permission bits back, else nothing could be weighed that the command
+does not want weighed.
 """
 
 import os
@@ -24,18 +25,23 @@ _NAMES: Final = 256
 
 
 class HeldSize:
-    """Of the things `held` in `folder`, the session's; `most` bytes may be added to them."""
+    """Of the things `held` in `folder`, the session's; `most` bytes may be added to the `before` that copies
+    of trees took when the run began.
+    """
 
-    def __init__(self, folder: str, held: Sequence[Held], most: int) -> None:
+    def __init__(self, folder: str, held: Sequence[Held], most: int, before: int = 0) -> None:
         parts = {OVERLAY: UPPER, COPY: TREE}
         roots = [f"{folder}/{thing.name}/{parts[thing.kind]}" for thing in held if thing.kind in parts]
         # Opened before anything inside exists: the command may close its roots.
         self._roots = list(_opened([*roots, f"{folder}/{FILES}"]))
-        copies = _opened(f"{folder}/{thing.name}/{TREE}" for thing in held if thing.kind == COPY)
-        self._most = most + sum(size for root in copies for size in [*_weighed(root)][-1:])
+        self._most = most + before
         self._walk: Iterator[int] | None = None
-        self._before = 0
         self.due = 0.0
+
+    def close(self) -> None:
+        """Close what it looks into; a second call does nothing."""
+        while self._roots:
+            os.close(self._roots.pop())
 
     def start(self, now: float) -> None:
         """The command runs from `now` on (time.monotonic)."""
@@ -61,6 +67,15 @@ class HeldSize:
                 return size, False
         self._walk = None
         return size, True
+
+
+def copied(folder: str, held: Iterable[Held]) -> int:
+    """Bytes on the disk of those of `held` that are copies of trees."""
+    total = 0
+    for root in _opened(f"{folder}/{thing.name}/{TREE}" for thing in held if thing.kind == COPY):
+        total += max(_weighed(root))
+        os.close(root)
+    return total
 
 
 def _opened(paths: Iterable[str]) -> Iterator[int]:

@@ -50,15 +50,18 @@ _Fds = tuple[int, ...]
 
 
 class Supervisor:
-    """One run, from the fork of the keeper to the outcome. `record` is there once the ledger is."""
+    """One run, from the fork of the keeper to the outcome. `record` is there once the ledger is; `held`: what
+    weighs what is held.
+    """
 
-    def __init__(self, plan: Plan, built_from: keeper.BuiltFrom, group: str) -> None:
+    def __init__(
+        self, plan: Plan, built_from: keeper.BuiltFrom, group: str, held: "HeldSize | None" = None
+    ) -> None:
         self._plan = plan
         self._built_from = built_from
         self._streams = Streams(plan)
         self._processes = Processes()
         self._group = group
-        held = _held_size(plan, built_from.held)
         self._limits = Limits(plan, group, self._processes, self._streams, held)
         self.record: Record | None = None
         self._outcome: Outcome | None = None
@@ -278,14 +281,6 @@ class Supervisor:
             if tag in ("lost", "restored", "gone") and self.record is not None:
                 _HEARD[tag](self, self.record, values, fds)
         self._processes.control.close()
-
-
-def _held_size(plan: Plan, folder: str) -> "HeldSize | None":
-    if not folder:
-        return None
-    from jail.launch import heldsize  # most runs hold nothing
-
-    return heldsize.HeldSize(folder, plan.held, dict(plan.limits)["held_bytes"])
 
 
 class _EnoughError(Exception):

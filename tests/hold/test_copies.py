@@ -20,7 +20,7 @@ def made(tree: Path, tmp_path: Path, started_ns: int = LATER) -> tuple[Path, tup
     (tmp_path / "held/base").mkdir()
     fds = os.open(tree, os.O_PATH), os.open(target, os.O_RDONLY)
     try:
-        return target, copies.make(*fds, base.file_of(str(tmp_path / "held"), "t0"), started_ns)
+        return target, copies.make(*fds, base.file_of(str(tmp_path / "held"), "t0"), started_ns).left_out
     finally:
         for fd in fds:
             os.close(fd)
@@ -181,3 +181,20 @@ def test_a_tree_past_a_bound_is_not_copied_and_has_no_base(
     with pytest.raises(trees.TooLargeError):
         made(tree, tmp_path)
     assert not entries(tmp_path).complete
+
+
+def test_a_copy_says_what_it_takes_on_the_disk(tmp_path: Path) -> None:
+    tree, target, bases = tmp_path / "tree", tmp_path / "target", tmp_path / "base"
+    (tree / "a/b").mkdir(parents=True)
+    for folder in (target, bases, tree / "empty"):
+        folder.mkdir()
+    (tree / "a/large").write_bytes(b"x" * (3 << 20))
+    (tree / "a/b/link").symlink_to("x" * 200)
+    os.link(tree / "a/large", tree / "a/again")
+    with (tree / "hole").open("wb") as file:
+        file.truncate(1 << 30)
+    fds = [os.open(folder, os.O_RDONLY) for folder in (tree, target)]
+    size = copies.make(fds[0], fds[1], str(bases / "t0"), LATER).size
+    for fd in fds:
+        os.close(fd)
+    assert size == sum(path.lstat().st_blocks * 512 for path in target.rglob("*")) > 6 << 20

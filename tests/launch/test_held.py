@@ -7,7 +7,7 @@ import pytest
 
 from jail.errors import JailError
 from jail.hold import base, store
-from jail.launch import held, resume
+from jail.launch import held, heldsize, resume
 from jail.ledger.place import new_session
 from jail.plan.build import build
 from jail.plan.held import COPY, FILE, OVERLAY, Held
@@ -29,7 +29,7 @@ def plan(tmp_path: Path) -> Plan:
 def test_a_plan_that_holds_nothing_leaves_nothing(tmp_path: Path, plan: Plan) -> None:
     session = new_session(state_in(tmp_path))
     found = held.begin(plan._replace(held=()), session, {})
-    assert found == ("", None, (), ())
+    assert found == ("", None, (), (), None)
     assert not found.changed()
     found.end()
     assert os.listdir(session.folder) == ["lock"]
@@ -130,3 +130,37 @@ def test_whether_a_held_file_was_touched_is_asked_of_its_bytes(tmp_path: Path, p
         copy.parent.chmod(0)
     assert found.changed()
     copy.parent.chmod(0o700)
+
+
+def open_files() -> set[str]:
+    return {name for name in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{name}")}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["made", "taken over"])
+def test_of_a_copy_only_what_comes_to_it_counts_and_nothing_stays_open(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch, *, again: bool
+) -> None:
+    (tmp_path / "two/folder").mkdir()
+    (tmp_path / "two/folder/large").write_bytes(b"x" * (3 << 20))
+    (tmp_path / "two/link").symlink_to("folder")
+    plan = plan._replace(held=plan.held[1:], limits=(("held_bytes", 1 << 20),))
+    state = state_in(tmp_path)
+    session = new_session(state)
+    before = open_files()
+    if again:
+        held.begin(plan, session, {}).end()
+        os.close(session.lock_fd)
+        old, session = session, new_session(state)
+        before = open_files()
+        found = held.begin(plan, session, {}, resume.of(old.id, state))
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr(heldsize, "_weighed", None)  # who copied it knows what it weighs
+            found = held.begin(plan, session, {})
+    assert found.size is not None
+    monkeypatch.setattr(heldsize, "SLICE", 60.0)
+    assert not found.size.over()
+    (Path(found.folder) / "t1/tree/new").write_bytes(b"x" * (2 << 20))
+    assert found.size.over()
+    found.end()
+    assert open_files() == before

@@ -35,7 +35,7 @@ def test_what_was_there_before_does_not_count_and_what_comes_does(tmp_path: Path
     root, things = held(tmp_path, kind)
     if kind == COPY:
         (root / "before").write_bytes(b"x" * 2 * MIB)
-    size = HeldSize(str(tmp_path), things, MIB)
+    size = HeldSize(str(tmp_path), things, MIB, heldsize.copied(str(tmp_path), things))
     assert not over(size)
     (root / "a").mkdir()
     (root / "a" / "new").write_bytes(b"x" * 2 * MIB)
