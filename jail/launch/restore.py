@@ -58,12 +58,13 @@ class Guard:
         self._build = build
         self._control = control
         self.missing: dict[str, tuple[float, str]] = {}
+        trees = {step.target for step in build.plan.steps if step.verb in heldsteps.TREES}
         self._held = {
             step.target: self._hold(step)
             for step in build.plan.steps
             if step.verb in ("pin", "protect", "hide", "held-file", *heldsteps.TREES)
             and step.source in build.trees
-            and not _is_in_a_held_tree(step, build)
+            and not _is_in_one_of(trees, step)
         }
 
     def _hold(self, step: Step) -> _Held:
@@ -203,15 +204,10 @@ class Guard:
         os.close(source)
 
 
-def _is_in_a_held_tree(step: Step, build: steps.Build) -> bool:
-    """No action on the host reaches what is mounted in there; it comes and goes with that tree."""
-    held = [
-        each.target
-        for each in build.plan.steps
-        if each.verb in heldsteps.TREES and each.target != step.target
-    ]
-    tree = deepest(step.target, held)
-    return bool(tree) and beneath(tree, step.source)
+def _is_in_one_of(held: set[str], step: Step) -> bool:
+    """No action on the host reaches what is mounted in a held tree; it comes and goes with that tree."""
+    above = deepest(step.target.rpartition("/")[0], held)
+    return bool(above) and beneath(above, step.source)
 
 
 def _put_back(held: _Held, place: int) -> int:

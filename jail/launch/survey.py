@@ -100,7 +100,8 @@ def _with_held(facts: Facts, state: str) -> tuple[Facts, dict[str, files.Identit
     """With how each tree can be held that is to be held."""
     identities = _identities(facts)
     facts = facts._replace(command_trees=searchpath.command_trees(facts.path, held.given(facts)))
-    if held.wanted(facts):
+    facts = facts._replace(wanted=held.wanted(facts))
+    if facts.wanted:
         from jail.launch import overlays  # most runs hold nothing
 
         facts = overlays.look(facts, identities, state)

@@ -6,7 +6,10 @@ host. Paths are canonical (absolute, no symlink in them) unless a field says oth
 surrogateescape.
 """
 
-from jail.light import NamedTuple
+from jail.light import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jail.plan.held import Wanted
 
 
 class Place(NamedTuple):
@@ -122,7 +125,8 @@ class Facts(NamedTuple):
     (tree, why) of those that no overlay can hold here, and `sizes`: (tree, bytes, entries) of them;
     `submounts`: (path, kind) of mounts in trees that are to be held; `strange`: trees that are to be held and
     whose root is of another uid or gid than the command's. `held_names`: (path, name) of things that an
-    earlier session holds, which this run goes on from.
+    earlier session holds, which this run goes on from. `wanted`: what jail.plan.held.wanted says of these
+    facts, where it was asked already.
     """
 
     uid: int
@@ -174,3 +178,4 @@ class Facts(NamedTuple):
     submounts: tuple[tuple[str, str], ...] = ()
     strange: tuple[str, ...] = ()
     held_names: tuple[tuple[str, str], ...] = ()
+    wanted: "tuple[Wanted, ...] | None" = None

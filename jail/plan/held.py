@@ -84,6 +84,10 @@ class Wanted(NamedTuple):
 
 def wanted(facts: "Facts") -> tuple[Wanted, ...]:
     """What the rules, PATH and hard links have a run hold, outermost first."""
+    return _wanted(facts) if facts.wanted is None else facts.wanted
+
+
+def _wanted(facts: "Facts") -> tuple[Wanted, ...]:
     ruled = [
         Wanted(place.real, _why(place.given, place.real, facts), rule=True, kind=place.real_kind)
         for place in facts.hold
@@ -99,7 +103,7 @@ def wanted(facts: "Facts") -> tuple[Wanted, ...]:
             found[tree] = Wanted(tree, _BY_COMMANDS, COMMANDS)
     for path in facts.hardlinked:
         tree = store_of(path, deepest(path, written), facts)
-        if tree and _is_open(tree, written, [*read, *found]):
+        if tree and tree not in found and _is_open(tree, written, [*read, *found]):
             found[tree] = Wanted(tree, HARD_LINKS)
     outer = _outermost(found.values())
     folders = [folder for folder, _ in facts.command_trees]

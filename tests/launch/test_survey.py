@@ -8,6 +8,7 @@ import pytest
 
 from jail.errors import JailError
 from jail.launch import endpoints, gitidentity, guarded, places, survey, ways
+from jail.plan import held
 from jail.plan.build import build
 from support.hosts import POLICY
 
@@ -106,3 +107,14 @@ def test_a_workspace_that_must_not_be_given_is_not_walked(
     with pytest.raises(JailError, match="the workspace"):
         ground.looks(workspace, write=("./out",))
     assert walked == []
+
+
+def test_what_is_to_be_held_is_decided_once_for_a_run(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    decide = held._wanted
+    monkeypatch.setattr(held, "_wanted", lambda facts: asked.append(facts) or decide(facts))
+    facts = ground.looks(hold=(".",))
+    assert [thing.path for thing in build(POLICY, facts, ("true",)).held] == [str(ground.workspace)]
+    assert len(asked) == 1
