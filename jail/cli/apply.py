@@ -7,7 +7,7 @@ import click
 from jail.cli import held, walk
 from jail.cli.show import json_option, show, show_json
 from jail.errors import JailError
-from jail.hold import choosing, decisions, review, shown, store
+from jail.hold import choosing, decisions, review, shown
 from jail.hold.decisions import Done
 from jail.hold.lock import Lock
 from jail.hold.review import Review
@@ -55,15 +55,14 @@ def command(
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     if walking and (dry_run or as_json):
         raise click.UsageError("--walk asks a person: it goes with neither --dry-run nor --json.")
-    folder, paths = held.named(words)
+    folder, paths, manifest = held.named(words)
     if all_but and not paths:
         raise click.UsageError("--all-but needs a PATH.")
-    manifest = store.read_manifest(folder)
     if manifest is None:
         if as_json:
             show_json({"finished": [], "applied": [], "discarded": [], "left": []})
         else:
-            held.holds(folder)
+            held.show_nothing(folder)
         return
     with Lock(folder):
         first = None if dry_run else decisions.finished(folder, manifest)

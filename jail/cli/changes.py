@@ -7,7 +7,7 @@ import click
 
 from jail.cli import held
 from jail.cli.show import json_option, show, show_json
-from jail.hold import apply, choosing, review, shown, store
+from jail.hold import apply, choosing, review, shown
 from jail.hold.change import NEVER, REFUSED, Change
 from jail.hold.review import Review
 from jail.ledger import place
@@ -50,12 +50,12 @@ def command(words: tuple[str, ...], *, diff: bool, every: bool, as_json: bool) -
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     if diff and as_json:
         raise click.UsageError("--diff is for people, --json for programs: give one of them.")
-    folder, paths = held.named(words)
-    if as_json and store.read_manifest(folder) is None:
+    folder, paths, manifest = held.named(words)
+    if manifest is None:
+        if not as_json:
+            held.show_nothing(folder)
         return
-    if not as_json and not held.holds(folder):
-        return
-    found = review.reviewed(folder)
+    found = review.reviewed(folder, manifest)
     changes = list(choosing.meant(found, paths, os.getcwd()))
     if as_json:
         for change in changes:

@@ -6,7 +6,7 @@ import click
 
 from jail.cli import held
 from jail.cli.show import json_option, show, show_json
-from jail.hold import choosing, decisions, review, shown, store
+from jail.hold import choosing, decisions, review, shown
 from jail.hold.decisions import Done
 from jail.hold.lock import Lock
 from jail.hold.review import Review
@@ -39,15 +39,14 @@ def command(
            command line is wrong
       125  it failed; what is left is still held
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
-    folder, paths = held.named(words)
+    folder, paths, manifest = held.named(words)
     if all_but and not paths:
         raise click.UsageError("--all-but needs a PATH.")
-    manifest = store.read_manifest(folder)
     if manifest is None:
         if as_json:
             show_json({"finished": [], "discarded": [], "left": []})
         else:
-            held.holds(folder)
+            held.show_nothing(folder)
         return
     with Lock(folder):
         first = None if dry_run else decisions.finished(folder, manifest)

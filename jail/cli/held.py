@@ -3,7 +3,7 @@
 import os
 from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
@@ -13,6 +13,7 @@ from jail.hold import shown, store, waiting
 from jail.hold.change import LETTERS, Change
 from jail.hold.decisions import Done
 from jail.hold.review import Review
+from jail.hold.store import Manifest
 from jail.launch import reach
 from jail.ledger import place
 from jail.ledger.reviewed import resumed_by
@@ -24,10 +25,17 @@ WORDS = click.argument("words", nargs=-1, metavar="[SESSION] [PATH]...")
 ALL_BUT = click.option("--all-but", is_flag=True, help="All but what lies at each PATH, instead of that.")
 
 
-def named(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The folder of the session that is meant, and the paths. Where none is named, it is the newest with
-    changes of the workspace that the current folder lies in, so that no other project's are applied here;
-    where there is none, the newest.
+class Named(NamedTuple):
+    """The folder of the session that is meant, the paths, and what it holds, None for nothing."""
+
+    folder: str
+    paths: tuple[str, ...]
+    manifest: Manifest | None
+
+
+def named(words: tuple[str, ...]) -> Named:
+    """What the words mean. Where no session is named, it is the newest with changes of the workspace that the
+    current folder lies in, so that no other project's are applied here; where there is none, the newest.
 
     The first word is a session where it is `last`, `-`, or an id or the beginning of one; `./last` is a path.
     """
@@ -37,25 +45,29 @@ def named(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if not known and first[:1].isdigit():
         known = any(name.startswith(first) for name in place.listing(state))
     if not known or not words:
-        return _here(state) or reach.session_named(state, place.LAST), words
-    return reach.session_named(state, first), words[1:]
+        return _here(state, words) or _of(reach.session_named(state, place.LAST), words)
+    return _of(reach.session_named(state, first), words[1:])
 
 
-def _here(state: str) -> str:
+def _of(session: str, paths: tuple[str, ...]) -> Named:
+    return Named(session, paths, store.read_manifest(session))
+
+
+def _here(state: str, paths: tuple[str, ...]) -> Named | None:
     folder = os.path.realpath(".")
     for name in place.listing(state)[:LOOKED_AT]:
         session = os.path.join(state, place.SESSIONS, name)
         with suppress(JailError):
             manifest = store.read_manifest(session)
-            if manifest is not None and beneath(folder, manifest.workspace) and waiting.waits(session):
-                return session
-    return ""
+            if manifest is None or not beneath(folder, manifest.workspace):
+                continue
+            if waiting.waits_of(session, manifest):
+                return Named(session, paths, manifest)
+    return None
 
 
-def holds(folder: str) -> bool:
-    """Whether the session holds anything; where it does not, that is said, and which one does."""
-    if store.read_manifest(folder) is not None:
-        return True
+def show_nothing(folder: str) -> None:
+    """Say that a session holds nothing, and which one does."""
     taken = resumed_by(folder)
     why = f"session {taken} went on from it" if taken else "what its command wrote is in place"
     show(f"session {os.path.basename(folder)} holds nothing: {why}")
@@ -64,7 +76,6 @@ def holds(folder: str) -> bool:
     other = next((name for name in newest if _waits(os.path.join(sessions, name))), "")
     if other and not taken:
         show(f"the newest that holds changes: jail changes {other}")
-    return False
 
 
 def _waits(folder: str) -> bool:

@@ -43,9 +43,11 @@ def joined(thing: str, path: str) -> str:
     return f"{thing.rstrip('/')}/{path}" if path else thing
 
 
-def reviewed(session_folder: str) -> Review:
-    """All that the session in a folder holds, judged. Raises JailError, too where it holds nothing."""
-    manifest = store.read_manifest(session_folder)
+def reviewed(session_folder: str, manifest: Manifest | None = None) -> Review:
+    """All that the session in a folder holds, judged; `manifest`, where it was read and nobody can have taken
+    anything since. Raises JailError, too where it holds nothing.
+    """
+    manifest = manifest or store.read_manifest(session_folder)
     if manifest is None:
         raise JailError(
             "this session holds nothing: its command wrote the real files",

@@ -20,8 +20,11 @@ def waits(session_folder: str) -> bool:
     that cannot be read.
     """
     manifest = store.read_manifest(session_folder)
-    if manifest is None:
-        return False
+    return manifest is not None and waits_of(session_folder, manifest)
+
+
+def waits_of(session_folder: str, manifest: store.Manifest) -> bool:
+    """The same of a session whose manifest was read."""
     return interrupted(session_folder) or has_some(store.folder_of(session_folder), manifest.held)
 
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from jail.cli.changes import command
 from jail.errors import JailError
+from jail.hold import store
 from jail.hold.review import Review
 from support.changed import Kept, held_session
 from support.ledgers import state_in, write
@@ -84,6 +85,17 @@ def test_what_would_be_written_of_a_file_is_what_is_on_the_disk(session: Kept) -
     with (session.upper / "sparse").open("wb") as file:
         file.truncate(1 << 40)
     assert call().output.splitlines()[-2].endswith("; 37 B to write")
+
+
+@pytest.mark.parametrize("words", [(), ("last",)])
+def test_what_the_session_holds_is_read_once(
+    session: Kept, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    asked: list[str] = []
+    read = store.read_manifest
+    monkeypatch.setattr(store, "read_manifest", lambda folder: asked.append(folder) or read(folder))
+    assert "6 changes" in call(*words).output
+    assert asked == [str(session.folder)]
 
 
 def test_paths_choose_what_is_listed(session: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jail.cli.held import CONFLICT_LINES, holds, named, show_left
+from jail.cli.held import CONFLICT_LINES, named, show_left, show_nothing
 from jail.errors import JailError
 from jail.hold import review
 from jail.ledger.review import ReviewLedger
@@ -40,9 +40,9 @@ def test_the_first_word_is_a_session_where_it_can_be_one(
     first = sessions[0]
     beginning = next(first[:n] for n in range(1, 30) if not sessions[1].startswith(first[:n]))
     said = {"FIRST": first, "BEGINNING": beginning}
-    folder, found = named(tuple(said.get(word, word) for word in words))
+    folder, found, manifest = named(tuple(said.get(word, word) for word in words))
     assert Path(folder).name == sessions[which]
-    assert found == paths
+    assert (found, manifest) == (paths, None)
 
 
 @pytest.mark.parametrize("word", ["20200101-000000-00000000", "-", "2"])
@@ -69,7 +69,9 @@ def test_without_a_name_the_newest_with_changes_of_this_workspace_is_meant(
     for place, folder in expected.items():
         monkeypatch.chdir(tmp_path / place)
         for words in ((), ("a",)):
-            assert named(words) == (str(folder), words), place
+            found = named(words)
+            assert found[:2] == (str(folder), words), place
+            assert (found.manifest is not None) == (folder != last)
         assert Path(named(("last",))[0]).name == last.name
 
 
@@ -80,8 +82,7 @@ def test_a_session_that_holds_nothing_is_said_with_the_one_that_does(
     state = state_in(tmp_path)
     holding = held_session(state, tmp_path / "ws", {}, {"a": b""})
     newest = write(state)[0]
-    assert holds(str(holding.folder))
-    assert not holds(str(newest))
+    show_nothing(str(newest))
     assert capsys.readouterr().out.splitlines() == [
         f"session {newest.name} holds nothing: what its command wrote is in place",
         f"the newest that holds changes: jail changes {holding.folder.name}",
@@ -96,7 +97,7 @@ def test_a_session_that_another_went_on_from_says_which(
     ledger = ReviewLedger.open(str(folder), folder.name)
     ledger.append("resumed", by="20261130-141502-k3f9x2ab")
     ledger.close()
-    assert not holds(str(folder))
+    show_nothing(str(folder))
     assert (
         capsys.readouterr().out
         == f"session {folder.name} holds nothing: session 20261130-141502-k3f9x2ab went on from it\n"
