@@ -2,7 +2,7 @@
 
 Rule: beneath the tree's root, through no symlink and no mount, so that what the host's side is called and
 what is looked at are one; nothing is changed. Paths are best asked for in their order: the folder of the last
-one stays open.
+one stays open, and of one that is not there nothing is asked again.
 """
 
 import os
@@ -13,6 +13,8 @@ from jail.hold.change import ABSENT, State
 from jail.kernel import files, walk
 from jail.light import Final, Iterator
 
+_NONE: Final = "/"
+"""No path of a tree begins so."""
 _MOST_KEPT: Final = 8
 """Folders kept open: those above the last one asked for."""
 
@@ -25,6 +27,7 @@ class HostSide:
     def __init__(self, top: str, *, strict: bool) -> None:
         self._strict = strict
         self._open: list[tuple[str, int]] = []
+        self._missing = _NONE
         try:
             self._root = opening.open_top(top)
         except (FileNotFoundError, NotADirectoryError):
@@ -41,6 +44,8 @@ class HostSide:
         """An fd of a folder, open until other folders are asked for; -1 where there is none."""
         if self._root < 0 or not path:
             return self._root
+        if f"{path}/".startswith(self._missing):
+            return -1
         while self._open and not f"{path}/".startswith(f"{self._open[-1][0]}/"):
             os.close(self._open.pop()[1])
         if self._open and self._open[-1][0] == path:
@@ -52,6 +57,7 @@ class HostSide:
         except OSError as error:
             if self._strict and isinstance(error, PermissionError):
                 raise
+            self._missing = f"{path}/"
             return -1
         if len(self._open) == _MOST_KEPT:
             os.close(self._open.pop(0)[1])
@@ -71,6 +77,7 @@ class HostSide:
                 raise
             return None
         except FileNotFoundError:
+            self._missing = f"{path}/"
             return None
 
     def state(self, path: str, found: os.stat_result | None, content_of: State) -> State:

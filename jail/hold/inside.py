@@ -102,7 +102,7 @@ def _look_in(folder: walk.Folder, prefix: str, left: Left, touched: Touched, mad
             if upper and marks.is_whiteout(found):
                 left.states[path] = ABSENT
             elif touched(path, found):
-                left.states[path] = state(folder.fd, dirent.name)
+                left.states[path] = state(folder.fd, dirent.name, found)
             else:
                 left.same.add(path)
         except FileNotFoundError:
@@ -128,9 +128,11 @@ def _folder_state(found: os.stat_result) -> State:
     return State("folder", stat.S_IMODE(found.st_mode), 0, found.st_mtime_ns)
 
 
-def state(folder: int, name: str) -> State:
-    """The state of one name, with its content's digest. Raises OSError."""
-    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+def state(folder: int, name: str, found: os.stat_result | None = None) -> State:
+    """The state of one name, with its content's digest; `found`: its lstat, where it was taken. Raises
+    OSError.
+    """
+    found = found or os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind, digest = files.kind(found.st_mode), ""
     if kind == "symlink":
         digest = digests.of_target(os.readlink(name, dir_fd=folder))
