@@ -7,8 +7,9 @@ inside given trees, and last the seal.
 """
 
 from jail.light import Final
-from jail.plan import bounds, caches, devices, guard, held_files, heldtrees, inside, ranks, searchpath
+from jail.plan import bounds, caches, devices, guard, held_files, inside, ranks, searchpath
 from jail.plan.facts import Facts, Place
+from jail.plan.held import is_absent_in_a_held_tree, wanted
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, real_steps, refusal
 from jail.plan.withheld import withheld
@@ -104,9 +105,12 @@ def _trees(policy: Policy, facts: Facts) -> Trees:
         trees.write(_granted(place, facts, "write"), f"write = {place.given}")
     _give_repository(trees, facts)
     for place in facts.hold:
-        if not heldtrees.is_absent_in_a_held_tree(place, facts):
+        if not is_absent_in_a_held_tree(place, facts):
             trees.write(_granted(place, facts, "hold"), f"hold = {place.given}")
-    trees.losses = heldtrees.give(trees, facts)
+    if wanted(facts):
+        from jail.plan import heldtrees  # most runs hold no tree
+
+        trees.losses = heldtrees.give(trees, facts)
     for place in facts.write:
         trees.write(place.real, f"write = {place.given}")
     for place in facts.read:

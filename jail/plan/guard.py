@@ -3,16 +3,16 @@
 Rule: a thing is guarded only where a tree shows it; what is not shown needs no guard.
 """
 
-from jail.plan import held_files, heldtrees
+from jail.plan import held_files
 from jail.plan.facts import Facts, Place
-from jail.plan.held import HARD_LINKS, store_of
+from jail.plan.held import HARD_LINKS, named, store_of
 from jail.plan.trees import Trees, refusal
 from jail.policy.paths import beneath, deepest
 
 
 def guard(trees: Trees, facts: Facts) -> None:
     """Add to `trees` what is read-only or absent inside them, and notes for a person."""
-    held = heldtrees.named(facts)
+    held = named(facts)
     for guarded in facts.guarded:
         if guarded.path in held or (guarded.git and trees.keeps(guarded.path)):
             continue

@@ -10,7 +10,7 @@ from jail.policy import value
 from jail.policy.paths import beneath, deepest
 
 if TYPE_CHECKING:
-    from jail.plan.facts import Facts
+    from jail.plan.facts import Facts, Place
 
 OVERLAY: Final = "overlay"
 COPY: Final = "copy"
@@ -111,6 +111,18 @@ def _wanted(facts: "Facts") -> tuple[Wanted, ...]:
         each._replace(commands=tuple(folder for folder in folders if beneath(folder, each.path)))
         for each in outer.values()
     )
+
+
+def named(facts: "Facts") -> frozenset[str]:
+    """The paths that rules of the policy hold by name, apart from the workspace as a whole."""
+    found = {path for place in facts.hold for path in (place.path, place.real) if path}
+    return frozenset(found - {facts.workspace.real})
+
+
+def is_absent_in_a_held_tree(place: "Place", facts: "Facts") -> bool:
+    """Whether the place of a rule is not there and would be held, were it made."""
+    trees = [other.real for other in facts.hold if other.real_kind == "folder"]
+    return place.kind == "absent" and not place.strays and bool(deepest(place.path, trees))
 
 
 def given(facts: "Facts") -> tuple[str, ...]:

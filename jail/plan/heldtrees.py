@@ -6,7 +6,7 @@ no overlay of ours may uncover what lies beneath it (mount_namespaces(7)).
 """
 
 from jail.light import Final, Iterator
-from jail.plan.facts import Facts, Place
+from jail.plan.facts import Facts
 from jail.plan.held import COPY, COPY_BYTES, COPY_ENTRIES, FILE, OVERLAY, Held, Wanted, name_for, wanted
 from jail.plan.steps import Loss, Step
 from jail.plan.trees import Trees
@@ -48,18 +48,6 @@ def _part_objects(trees: Trees, facts: Facts) -> None:
     tree = deepest(objects, trees.held)
     if tree and trees.held[tree].kind == OVERLAY and trees.keeps(objects):
         trees.inner[objects] = Step("pin", objects, tree, (), "so that `git clone` copies out of it")
-
-
-def named(facts: Facts) -> frozenset[str]:
-    """The paths that rules of the policy hold by name, apart from the workspace as a whole."""
-    found = {path for place in facts.hold for path in (place.path, place.real) if path}
-    return frozenset(found - {facts.workspace.real})
-
-
-def is_absent_in_a_held_tree(place: Place, facts: Facts) -> bool:
-    """Whether the place of a rule is not there and would be held, were it made."""
-    trees = [other.real for other in facts.hold if other.real_kind == "folder"]
-    return place.kind == "absent" and not place.strays and bool(deepest(place.path, trees))
 
 
 def _tree(trees: Trees, facts: Facts, each: Wanted) -> Iterator[tuple[str, str]]:
