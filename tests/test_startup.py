@@ -42,7 +42,7 @@ FOR_A_MISS_OR_ANOTHER_COMMAND = frozenset(
 FOR_A_COPY = frozenset(["jail.kernel.sparse"])
 FOR_A_GIT_DIR_MADE_INSIDE = frozenset(["jail.hold.gitlinks"])
 FOR_ANY_GIT_DIR = frozenset(["jail.hold.gitconfig"])
-FOR_A_HELD_THING = frozenset(["jail.hold.store"])
+FOR_A_HELD_THING = frozenset(["jail.hold.store", "jail.plan.held_files"])
 FOR_A_HELD_TREE = frozenset(
     "jail.hold.base jail.hold.waiting jail.launch.bases jail.launch.cutshort jail.plan.heldtrees".split()
 )

@@ -15,8 +15,7 @@ import stat
 from jail.errors import bug
 from jail.kernel import files, mounts
 from jail.light import TYPE_CHECKING, Callable, Final
-from jail.plan import held_files
-from jail.plan.held import FILES, KEPT_BITS, TREE, UPPER, WORK
+from jail.plan.held import FILES, KEPT_BITS, TREE, UPPER, WORK, link_to
 from jail.plan.steps import Step
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _held_files(build: "Build", step: Step) -> None:
 def _held_file(build: "Build", step: Step) -> None:
     """A file whose reads and writes go to a copy in the session."""
     place = build.inside(step.target)
-    lead_away(build.root, place, held_files.link(step.options[0]), step.target)
+    lead_away(build.root, place, link_to(step.options[0]), step.target)
     os.close(place)
 
 

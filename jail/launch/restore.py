@@ -17,7 +17,7 @@ from jail.kernel import files, mounts, trees
 from jail.launch import heldsteps, steps
 from jail.launch.channel import Channel
 from jail.light import Final, NamedTuple, suppress
-from jail.plan import held_files
+from jail.plan.held import link_to
 from jail.plan.inside import ABSENT, EMPTY_FOLDER
 from jail.plan.steps import Step
 from jail.policy.paths import beneath, deepest
@@ -192,7 +192,7 @@ class Guard:
         if files.kind(os.fstat(place).st_mode) == "folder":
             self._protect(held, place)  # no link can be mounted on it, and git takes it for no config
             return
-        link = held_files.link(held.step.options[0])
+        link = link_to(held.step.options[0])
         heldsteps.lead_away(self._build.root, place, link, held.step.target)
 
     def _hide(self, held: _Held, place: int) -> None:

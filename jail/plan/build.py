@@ -7,9 +7,9 @@ inside given trees, and last the seal.
 """
 
 from jail.light import Final
-from jail.plan import bounds, caches, devices, guard, held_files, inside, ranks, searchpath
+from jail.plan import bounds, caches, devices, guard, inside, ranks, searchpath
 from jail.plan.facts import Facts, Place
-from jail.plan.held import is_absent_in_a_held_tree, wanted
+from jail.plan.held import FILES_INSIDE, is_absent_in_a_held_tree, wanted
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, real_steps, refusal
 from jail.plan.withheld import withheld
@@ -55,7 +55,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
     variables = searchpath.give_tools(trees, facts)
     path = searchpath.entries(trees, facts)
     guard.guard(trees, facts)
-    held_files.withdraw(trees)
+    copies = _copies_of_files(trees)
     held = tuple(trees.held.values())
     trees.notes += [
         *caches.notes(facts, policy.toolchains),
@@ -80,7 +80,7 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
             *trees.roots(),
             *trees.private,
             *((caches.INSIDE,) if facts.cache else ()),
-            *held_files.roots(held),
+            *((FILES_INSIDE,) if copies else ()),
         ),
         watched=tuple((place.path, place.reason) for place in facts.absent if not trees.keeps(place.path)),
         limits=bounds.limits(policy, facts),
@@ -92,7 +92,17 @@ def build(policy: Policy, facts: Facts, command: tuple[str, ...]) -> Plan:
         terminal=policy.terminal,
         held=held,
     )
-    return plan._replace(steps=tuple(_steps(policy, facts, trees, plan)))
+    return plan._replace(steps=tuple(_steps(policy, facts, trees, plan, copies)))
+
+
+def _copies_of_files(trees: Trees) -> list[Step]:
+    """What must be there before a held file can be covered, of those that no rule hides."""
+    if not trees.held:
+        return []
+    from jail.plan import held_files  # most folders hold nothing
+
+    held_files.withdraw(trees)
+    return held_files.steps(tuple(trees.held.values()))
 
 
 def _trees(policy: Policy, facts: Facts) -> Trees:
@@ -196,7 +206,7 @@ _LANDLOCK_WITH_MOVES: Final = 2
 """
 
 
-def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]:
+def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan, copies: list[Step]) -> list[Step]:
     cached = caches.steps(trees, facts, policy.toolchains)
     return [
         Step(
@@ -214,7 +224,7 @@ def _steps(policy: Policy, facts: Facts, trees: Trees, plan: Plan) -> list[Step]
         *_mounts(policy, facts, trees),
         *trees.links,
         *inside.files(facts, plan),
-        *held_files.steps(plan.held),
+        *copies,
         *cached,
         *_proc(policy, facts),
         *_inner(trees),

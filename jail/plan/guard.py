@@ -3,8 +3,7 @@
 Rule: a thing is guarded only where a tree shows it; what is not shown needs no guard.
 """
 
-from jail.plan import held_files
-from jail.plan.facts import Facts, Place
+from jail.plan.facts import Facts, Guarded, Place
 from jail.plan.held import HARD_LINKS, named, store_of
 from jail.plan.trees import Trees, refusal
 from jail.policy.paths import beneath, deepest
@@ -19,7 +18,7 @@ def guard(trees: Trees, facts: Facts) -> None:
         if guarded.path in trees.writable:
             what = f"{guarded.path} must not be written: {guarded.reason}"
             raise refusal(what, trees.writable[guarded.path], "take that rule out")
-        if deepest(guarded.path, trees.writable) and not held_files.hold(trees, guarded, facts):
+        if deepest(guarded.path, trees.writable) and not _is_held(trees, guarded, facts):
             trees.protect(guarded.path, guarded.kind, guarded.reason)
     _guard_hard_links(trees, facts)
     for place in facts.hide:
@@ -35,6 +34,14 @@ def guard(trees: Trees, facts: Facts) -> None:
         if not in_another and trees.holds(path):
             trees.hide(path, "if-there", why)
     trees.notes += _notes(facts)
+
+
+def _is_held(trees: Trees, guarded: Guarded, facts: Facts) -> bool:
+    if guarded.verb != "hold":
+        return False
+    from jail.plan import held_files  # a folder that is no repository has none
+
+    return held_files.hold(trees, guarded, facts)
 
 
 def _hide(trees: Trees, place: Place) -> None:

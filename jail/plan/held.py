@@ -29,6 +29,8 @@ UPPER: Final = "upper"
 WORK: Final = "work"
 TREE: Final = "tree"
 """Names in the folder where a session holds things; jail/hold/store.py says what lies where."""
+FILES_INSIDE: Final = "/run/jail/held"
+"""Where the copies of files lie inside: each in a folder of its own, in which git makes its lock file."""
 KEPT_BITS: Final = 0o3777
 """Mode bits that the root of an upper layer has of the tree beneath; setuid means nothing there."""
 
@@ -47,6 +49,11 @@ class Held(NamedTuple):
     why: str
     deliver: str = ""
     commands: tuple[str, ...] = ()
+
+
+def link_to(name: str) -> str:
+    """The link, inside, that is mounted over the held file `name` and leads to its copy."""
+    return f"/run/jail/links/{name}"
 
 
 def name_for(letter: str, path: str, held: "Iterable[Held]", facts: "Facts") -> str:

@@ -7,14 +7,11 @@ submodule add` fail. Where the policy itself makes the file read-only or hides i
 
 from jail.light import Final
 from jail.plan.facts import Facts, Guarded
-from jail.plan.held import FILE, GIT_CONFIG, Held, name_for
+from jail.plan.held import FILE, FILES_INSIDE, GIT_CONFIG, Held, link_to, name_for
 from jail.plan.steps import Step
 from jail.plan.trees import Trees
 from jail.policy.paths import between, deepest
 
-INSIDE: Final = "/run/jail/held"
-"""Where the copies lie inside: each in a folder of its own, in which git makes its lock file."""
-LINKS: Final = "/run/jail/links"
 _WHY: Final = "git reads and writes a copy of it, which the session keeps"
 
 
@@ -42,16 +39,6 @@ def withdraw(trees: Trees) -> None:
             del trees.held[path], trees.over[path]
 
 
-def roots(held: tuple[Held, ...]) -> tuple[str, ...]:
-    """The folder of the copies, where there are any: to be written beneath."""
-    return (INSIDE,) if any(thing.kind == FILE for thing in held) else ()
-
-
-def link(name: str) -> str:
-    """The link, inside, that is mounted over the held file `name`."""
-    return f"{LINKS}/{name}"
-
-
 def steps(held: tuple[Held, ...]) -> list[Step]:
     """What must be there before a link can be mounted."""
     copies = [thing for thing in held if thing.kind == FILE]
@@ -60,11 +47,14 @@ def steps(held: tuple[Held, ...]) -> list[Step]:
     links = [
         Step(
             "link",
-            link(thing.name),
-            f"{INSIDE}/{thing.name}/{thing.path.rpartition('/')[2]}",
+            link_to(thing.name),
+            f"{FILES_INSIDE}/{thing.name}/{thing.path.rpartition('/')[2]}",
             (),
             "made by jail",
         )
         for thing in copies
     ]
-    return [Step("held-files", INSIDE, "", ("rw",), "copies of held files, which this session keeps"), *links]
+    return [
+        Step("held-files", FILES_INSIDE, "", ("rw",), "copies of held files, which this session keeps"),
+        *links,
+    ]
