@@ -121,7 +121,8 @@ def _other_value(change: Change, keys: gitkeys.Keys, sides: Sides) -> str:
 
 def commands(path: Sequence[str]) -> Callable[[str], str]:
     """The absolute path of a command → that of one by the same name in another folder of `path`, or "". The
-    names are the host's, compared as jail.plan.protected compares.
+    names are the host's, compared as jail.plan.protected compares, and without a version at their end: who
+    has `python3` means it by `python` too.
     """
     known: dict[str, list[str]] = {}
     for folder in path:
@@ -130,11 +131,16 @@ def commands(path: Sequence[str]) -> Callable[[str], str]:
         except OSError:
             continue
         for name in found:
-            known.setdefault(canonical(name), []).append(joined(folder, name))
+            known.setdefault(_unversioned(name), []).append(joined(folder, name))
 
     def shadowed(command: str) -> str:
         folder, name = os.path.split(command)
-        others = known.get(canonical(name), ())
+        others = known.get(_unversioned(name), ())
         return next((other for other in others if os.path.dirname(other) != folder), "")
 
     return shadowed
+
+
+def _unversioned(name: str) -> str:
+    folded = canonical(name)
+    return folded.rstrip("0123456789.-") or folded

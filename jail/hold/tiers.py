@@ -13,6 +13,7 @@ from jail.hold import gitparts, sources
 from jail.hold.change import (
     DELETED,
     MODE,
+    MODIFIED,
     NEVER,
     PLAIN,
     REFUSED,
@@ -59,6 +60,7 @@ def _verdicts(change: Change, path: str, ground: Ground) -> list[Verdict]:
     parts = (*place.start, *folded)
     above = place.above if path else _within(parts[:-1])
     found = [
+        _of_way(change, path, ground),
         _of_tables(change, above, parts, ground, path),
         gitparts.verdict(change, folder, folded, ground),
         _of_dot_git(change, parts),
@@ -212,18 +214,28 @@ def _of_link(change: Change, path: str, ground: Ground) -> Verdict:
     return WARNED, f"a link that leads out, to {target}" if target else "a link that cannot be read"
 
 
+def _of_way(change: Change, path: str, ground: Ground) -> Verdict:
+    """What a PATH folder is reached by: only a folder may come in the place of nothing or of a folder."""
+    whole = f"{ground.thing.path}/{path}".rstrip("/")
+    if not any(f"{folder}/".startswith(f"{whole}/") for folder in ground.thing.commands):
+        return PLAIN, ""
+    led = change.old.kind not in ("folder", "absent", "unknown")
+    leads = change.what != DELETED and change.new.kind != "folder"
+    return (REFUSED, "a folder of PATH lies there") if led or leads else (PLAIN, "")
+
+
 def _of_command(change: Change, path: str, ground: Ground) -> Verdict:
     whole = f"{ground.thing.path}/{path}".rstrip("/")
-    folders = ground.thing.commands
-    if change.new.kind != "folder" and any(f"{folder}/".startswith(f"{whole}/") for folder in folders):
-        return REFUSED, "a folder of PATH lies there"
-    if os.path.dirname(whole) not in folders or change.new.kind == "folder":
+    if os.path.dirname(whole) not in ground.thing.commands or change.new.kind == "folder":
         return PLAIN, ""
     other = ground.shadowed(whole)
     if other:
         return REFUSED, f"shadows {other}"
-    if change.old.kind in ("absent", "folder") or change.what in (MODE, TYPE):
-        return (
-            (WARNED, "a command of PATH of another kind than before") if change.what == TYPE else (PLAIN, "")
-        )
-    return WARNED, "a command of PATH that was there before"
+    if change.what == TYPE or (change.what == MODIFIED and _runs(change)):
+        return REFUSED, "a command that you have already, changed"
+    return (WARNED, "lies in a folder of PATH") if change.what == MODIFIED else (PLAIN, "")
+
+
+def _runs(change: Change) -> bool:
+    sides = (change.old, change.new)
+    return any(side.kind == "symlink" or side.mode & 0o111 for side in sides)

@@ -14,6 +14,7 @@ from jail.kernel.libc import KernelError
 from jail.light import Final, NamedTuple
 
 IN_MODIFY: Final = 0x00000002
+IN_ATTRIB: Final = 0x00000004
 IN_CLOSE_WRITE: Final = 0x00000008
 IN_MOVED_FROM: Final = 0x00000040
 IN_MOVED_TO: Final = 0x00000080

@@ -151,13 +151,6 @@ def absent_hidden(trees: list[str], hide: tuple[Place, ...]) -> list[Guarded]:
     return [Guarded(place.path, "absent", f"hide = {place.given}") for place in gone]
 
 
-def absent_commands(workspace: str, path: tuple[Place, ...]) -> list[Guarded]:
-    """PATH folders in the workspace that are not there: what is put there would run on the host."""
-    gone = [place for place in path if place.kind == "absent" and place.path]
-    reason = "a PATH folder of the host: what is put here would run there as a command"
-    return [Guarded(place.path, "absent", reason) for place in gone if beneath(place.path, workspace)]
-
-
 def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)

@@ -9,7 +9,6 @@ import os
 from jail.launch import places
 from jail.launch.ways import Written
 from jail.light import Final, Mapping, NamedTuple
-from jail.plan import held
 from jail.plan.facts import Place, Tools
 from jail.policy.paths import deepest
 
@@ -61,18 +60,6 @@ def tools(ask: Ask, command: str) -> Tools:
     from jail.launch import toolchains
 
     return toolchains.find(ask._replace(program=program))
-
-
-def command_trees(path: tuple[Place, ...], written: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """PATH folders in trees that are given for writing, each with the tree that it is held with."""
-    found = {}
-    for place in path:
-        if place.real_kind != "folder" or place.strays or not deepest(place.real, written):
-            continue
-        above, _, name = place.real.rpartition("/")
-        environment = name == "bin" and above not in written and os.path.isfile(f"{above}/pyvenv.cfg")
-        found[place.real] = held.tree_of_commands(place.real, environment=environment)
-    return tuple(found.items())
 
 
 def _leads_out(place: Place, trees: tuple[str, ...], parts: tuple[str, ...]) -> bool:

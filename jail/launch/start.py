@@ -8,7 +8,7 @@ import os
 from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, JailError, say
 from jail.kernel import cgroups, files
 from jail.kernel.libc import KernelError
-from jail.launch import between, caches, outcome, places, survey, watchlist
+from jail.launch import between, caches, hostpath, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.ledger import written
 from jail.ledger.place import Session, new_session, state_folder
@@ -97,6 +97,7 @@ def _planned(
     plan = build(policy, facts, command)
     # In a held tree nothing has to be moved away.
     absent = [guarded for guarded in facts.absent if (guarded.path, guarded.reason) in plan.watched]
+    absent = hostpath.spelt(absent, facts.searched)
     watched = watchlist.places(facts.watch_folders, absent, facts.guarded)
     return Prepared(policy, plan, own, identities, watched, resumed)
 

@@ -11,11 +11,11 @@ import resource
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
 from jail.kernel import cgroups, files, landlock, libc
-from jail.launch import caches, endpoints, gitidentity, guarded, places, searchpath, ways
+from jail.launch import caches, endpoints, gitidentity, guarded, hostpath, places, searchpath, ways
 from jail.light import TYPE_CHECKING, Any, Final, Iterator, Mapping, NamedTuple, suppress
 from jail.plan import held, inside
 from jail.plan.build import FROZEN, MASKED
-from jail.plan.facts import Facts, Gpu, Guarded, Place, Repository, Tools
+from jail.plan.facts import Facts, Gpu, Guarded, Place, Repository, Searched, Tools
 from jail.plan.workspace import is_reserved, refuse_workspace
 from jail.policy.paths import beneath, between
 from jail.policy.value import Policy
@@ -67,7 +67,9 @@ def survey(
     given = _given(policy, caller, own, workspace, command)
     person = gitidentity.personal(caller.home, caller.environ, own.cache)
     layout = guarded.layout_of(workspace, caller.home, person.hooks_path)
-    present, absent = _protected(policy, workspace.real, layout, given)
+    folder = _folder(caller.folder, workspace.real)
+    searched = hostpath.searched(caller.environ.get("PATH", ""), workspace.real, folder, caller.home)
+    present, absent = _protected(policy, workspace.real, layout, given, searched)
     facts = Facts(
         uid=uid,
         gid=gid,
@@ -76,7 +78,7 @@ def survey(
         idmap_from=idmap_from,
         home=caller.home,
         workspace=workspace,
-        folder=_folder(caller.folder, workspace.real),
+        folder=folder,
         cache=caches.place(own.cache, workspace.real, uid) if policy.toolchains else "",
         gpu=_gpu(policy),
         repository=_repository(workspace.real, layout),
@@ -90,6 +92,7 @@ def survey(
         branch=person.branch,
         identity=(person.name or user, person.email or f"{user}@{inside.HOSTNAME}"),
         enclosing=enclosing_repository(workspace.real),
+        searched=searched,
         **given._asdict(),
         **_host(),
     )
@@ -99,7 +102,7 @@ def survey(
 def _with_held(facts: Facts, state: str) -> tuple[Facts, dict[str, files.Identity]]:
     """With how each tree can be held that is to be held."""
     identities = _identities(facts)
-    facts = facts._replace(command_trees=searchpath.command_trees(facts.path, held.given(facts)))
+    facts = facts._replace(command_trees=hostpath.trees_of(facts.searched, held.given(facts)))
     facts = facts._replace(wanted=held.wanted(facts))
     if facts.wanted:
         from jail.launch import overlays  # most runs hold nothing
@@ -160,7 +163,11 @@ def _named(verb: str, text: str, policy: Policy, caller: Caller, written: ways.W
 
 
 def _protected(
-    policy: Policy, workspace: str, layout: "GitLayout | None", given: _Given
+    policy: Policy,
+    workspace: str,
+    layout: "GitLayout | None",
+    given: _Given,
+    searched: tuple[Searched, ...],
 ) -> tuple[tuple[Guarded, ...], tuple[Guarded, ...]]:
     """The protected paths that are there, and the absent ones."""
     trees = [workspace, *(place.real for place in (*given.write, *given.hold) if place.real)]
@@ -169,7 +176,9 @@ def _protected(
     present += guarded.second_names(present, workspace)
     present += guarded.ways_of_rules(trees, (*given.hold, *given.read, *given.hide))
     absent += guarded.absent_hidden(trees, given.hide)
-    return tuple(present), (*absent, *guarded.absent_commands(workspace, given.path))
+    roots = layout.roots if layout is not None else ()
+    of_path = hostpath.guards(searched, (*trees, *roots))
+    return (*present, *of_path[0]), (*absent, *of_path[1])
 
 
 def _host() -> dict[str, Any]:

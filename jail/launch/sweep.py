@@ -178,10 +178,10 @@ class Watch:
             return
         try:
             try:
-                spot.watch = self._inotify.add(spot.fd, mask)
+                spot.watch = self._inotify.add(spot.fd, mask | spot.more)
             except PermissionError:
                 walk.regain_folder(spot.fd)
-                spot.watch = self._inotify.add(spot.fd, mask)
+                spot.watch = self._inotify.add(spot.fd, mask | spot.more)
             self._spots[spot.watch] = spot
         except OSError as error:
             self._could_not(error)
@@ -241,7 +241,8 @@ class Watch:
             return
         relative = f"{spot.relative}/{name}" if spot.relative else name
         if node.reason:
-            if relative in spot.stood or (folded == _GIT and self._enter(spot, name, node)):
+            stays = relative in spot.stood or not spot.counts(name, node)
+            if stays or (folded == _GIT and self._enter(spot, name, node)):
                 return
             self._sweep(spot.fd, name, f"{spot.path}/{name}", node.reason, node.name)
         elif not self._enter(spot, name, node):

@@ -9,11 +9,14 @@ import os
 import time
 
 from jail.hold import freshgit
-from jail.kernel import files
+from jail.kernel import files, inotify
 from jail.launch.quarantine import Taken
-from jail.light import Iterable, NamedTuple
+from jail.light import Final, Iterable, NamedTuple
 from jail.plan import protected
 from jail.plan.facts import Guarded
+
+SHADOWS: Final = "the host's shell, in this folder, would run it in the place of a command"
+"""The reason of names in a folder that people work in: only what can be a command is taken away."""
 
 
 class Place(NamedTuple):
@@ -69,6 +72,19 @@ class Node:
         for part in path.split("/"):
             node = node.below.get(protected.canonical(part)) if node is not None else None
         return node
+
+
+def is_command(folder: int, name: str) -> bool:
+    """Whether a shell would run it, or somebody may make it so without an event in `folder`: it is a link, a
+    file with an x bit, or one that has another name.
+    """
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    if files.kind(found.st_mode) == "symlink":
+        return True
+    return files.kind(found.st_mode) == "file" and bool(found.st_mode & 0o111 or found.st_nlink > 1)
 
 
 def tree(names: Iterable[tuple[str, str]]) -> Node:
@@ -157,6 +173,16 @@ class Spot:
         self.repository: Spot | None = None
         self.below: dict[str, Spot] = {}
         self.watch = -1
+
+    @property
+    def more(self) -> int:
+        """Events that matter here beside those of names: a file becomes a command by its bits."""
+        shadows = any(below.reason == SHADOWS for below in self.node.below.values())
+        return inotify.IN_ATTRIB if shadows else 0
+
+    def counts(self, name: str, node: Node) -> bool:
+        """Whether what stands under the watched name `name` is of the kind that is taken away."""
+        return node.reason != SHADOWS or is_command(self.fd, name)
 
     def inside(self, fd: int, name: str, node: Node) -> "Spot":
         """A folder in this one, not yet in `below`; the fd becomes its."""

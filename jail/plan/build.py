@@ -9,7 +9,7 @@ inside given trees, and last the seal.
 from jail.light import Final
 from jail.plan import bounds, caches, devices, guard, inside, ranks, searchpath
 from jail.plan.facts import Facts, Place
-from jail.plan.held import FILES_INSIDE, is_absent_in_a_held_tree, wanted
+from jail.plan.held import BY_COMMANDS, FILES_INSIDE, command_folders, is_absent_in_a_held_tree, wanted
 from jail.plan.steps import Loss, Plan, Step
 from jail.plan.trees import Trees, real_steps, refusal
 from jail.plan.withheld import withheld
@@ -122,7 +122,10 @@ def _trees(policy: Policy, facts: Facts) -> Trees:
 
         trees.losses = heldtrees.give(trees, facts)
     for place in facts.write:
-        trees.write(place.real, f"write = {place.given}")
+        if trees.keeps(place.real) and place.real in command_folders(facts):
+            trees.notes.append(f"write = {place.given}: it is held, since it is {BY_COMMANDS}")
+        else:
+            trees.write(place.real, f"write = {place.given}")
     for place in facts.read:
         path = _granted(place, facts, "read")
         if path in trees.writable:

@@ -36,8 +36,9 @@ class Place(NamedTuple):
 
 class Guarded(NamedTuple):
     """A protected path: present ones get a mount, absent ones are watched. `kind` as in Place; `reason` from
-    the table. `git`: only git obeys it, so that in a held tree nobody does before it was applied; `verb`:
-    "hold" where a copy may be written in its place, else "read".
+    the table. `git`: only the host's git, or its shell, obeys it, so that in a held tree nobody does before
+    it was applied; `verb`: "hold" where a copy may be written in its place, "pin" where it must stay where it
+    is and may be written, else "read".
     """
 
     path: str
@@ -45,6 +46,25 @@ class Guarded(NamedTuple):
     reason: str
     git: bool = False
     verb: str = "read"
+
+
+class Searched(NamedTuple):
+    """A folder in which a shell of the host looks for commands. `given` as PATH has it; `ways`: its absolute
+    path, as spelt and after each link was followed, the last canonical; `kind` of what is there; `links` on
+    the way; `turns`: what `..` comes out of; `loose`: a folder that people work in, which is not held for it.
+    """
+
+    given: str
+    ways: tuple[str, ...]
+    kind: str
+    links: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+    loose: bool = False
+
+    @property
+    def real(self) -> str:
+        """The canonical path."""
+        return self.ways[-1]
 
 
 class Repository(NamedTuple):
@@ -109,7 +129,8 @@ class Facts(NamedTuple):
 
     `uid`, `gid`, `user`: who the command will be; `launcher`: the effective uid that started jail;
     `idmap_from`: the owner of a root-owned workspace whose ids are mapped to `uid` (-1: no mapping). `path`:
-    PATH of the launching environment, entry by entry; `tools`: what it leads to. `cache`: the workspace's own
+    PATH of the launching environment, entry by entry; `searched`: what that is to a shell of the host;
+    `tools`: what it leads to. `cache`: the workspace's own
     cache folder on the host, "" for none. `own`: places of jail's code, state, configuration and
     cache; `credentials`: places of the table that are there. `watch_folders`: where absent names are watched.
     `sockets` (and pipes), `hardlinked`: paths in given trees; `unseen`: trees too large to be seen whole.
@@ -174,6 +195,7 @@ class Facts(NamedTuple):
     hold: tuple[Place, ...] = ()
     no_overlay: tuple[tuple[str, str], ...] = ()
     sizes: tuple[tuple[str, int, int], ...] = ()
+    searched: tuple[Searched, ...] = ()
     command_trees: tuple[tuple[str, str], ...] = ()
     submounts: tuple[tuple[str, str], ...] = ()
     strange: tuple[str, ...] = ()

@@ -18,7 +18,9 @@ def guard(trees: Trees, facts: Facts) -> None:
         if guarded.path in trees.writable:
             what = f"{guarded.path} must not be written: {guarded.reason}"
             raise refusal(what, trees.writable[guarded.path], "take that rule out")
-        if deepest(guarded.path, trees.writable) and not _is_held(trees, guarded, facts):
+        if guarded.verb == "pin":
+            trees.pin(f"{guarded.path}/.", deepest(guarded.path, trees.writable))
+        elif deepest(guarded.path, trees.writable) and not _is_held(trees, guarded, facts):
             trees.protect(guarded.path, guarded.kind, guarded.reason)
     _guard_hard_links(trees, facts)
     for place in facts.hide:

@@ -40,7 +40,8 @@ class Held(NamedTuple):
 
     `name`: its folder in the session's `held` ("t0", "t1" for trees, "f0" for files); `kind` in KINDS;
     `path`: canonical, on the host and inside; `why` for a person; `deliver`: the word in DELIVERIES by which
-    it may be delivered, "" where a person decides; `commands`: canonical PATH folders in it.
+    it may be delivered, "" where a person decides; `commands`: PATH folders in it, in each of their
+    spellings.
     """
 
     name: str
@@ -75,7 +76,7 @@ COPY_ENTRIES: Final = 100_000
 STORES: Final = ("node_modules", ".venv", "venv")
 """Trees that package managers fill with hard links into a store that other projects share (pnpm, uv)."""
 HARD_LINKS: Final = "hard links into a place outside the workspace"
-_BY_COMMANDS: Final = "a PATH folder: what is put here would run as a command of the host"
+BY_COMMANDS: Final = "a PATH folder: what is put here would run as a command of the host"
 
 
 class Wanted(NamedTuple):
@@ -105,15 +106,16 @@ def _wanted(facts: "Facts") -> tuple[Wanted, ...]:
     found = _outermost(ruled)
     written = given(facts)
     read = [place.real for place in facts.read]
-    for _, tree in facts.command_trees:
-        if _is_open(tree, written, [*read, *found]):
-            found[tree] = Wanted(tree, _BY_COMMANDS, COMMANDS)
+    for folder, tree in facts.command_trees:
+        # Who gives a PATH folder itself for writing wants programs to come, not to come unseen.
+        if _is_open(tree, written, [*read, *found], whole=folder == tree != facts.workspace.real):
+            found[tree] = Wanted(tree, BY_COMMANDS, COMMANDS)
     for path in facts.hardlinked:
         tree = store_of(path, deepest(path, written), facts)
         if tree and tree not in found and _is_open(tree, written, [*read, *found]):
             found[tree] = Wanted(tree, HARD_LINKS)
     outer = _outermost(found.values())
-    folders = [folder for folder, _ in facts.command_trees]
+    folders = command_folders(facts)
     return tuple(
         each._replace(commands=tuple(folder for folder in folders if beneath(folder, each.path)))
         for each in outer.values()
@@ -130,6 +132,12 @@ def is_absent_in_a_held_tree(place: "Place", facts: "Facts") -> bool:
     """Whether the place of a rule is not there and would be held, were it made."""
     trees = [other.real for other in facts.hold if other.real_kind == "folder"]
     return place.kind == "absent" and not place.strays and bool(deepest(place.path, trees))
+
+
+def command_folders(facts: "Facts") -> tuple[str, ...]:
+    """PATH folders as the host's shell finds them: canonical, as spelt, and behind each link on the way."""
+    ways = [way for each in facts.searched for way in each.ways]
+    return tuple(dict.fromkeys([*(folder for folder, _ in facts.command_trees), *ways]))
 
 
 def given(facts: "Facts") -> tuple[str, ...]:
@@ -166,10 +174,12 @@ def _outermost(found: "Iterable[Wanted]") -> dict[str, Wanted]:
     return kept
 
 
-def _is_open(tree: str, written: tuple[str, ...], closed: list[str]) -> bool:
-    """Whether a tree lies in one that is written, and in none of `closed`, which a rule speaks of."""
+def _is_open(tree: str, written: tuple[str, ...], closed: list[str], *, whole: bool = False) -> bool:
+    """Whether a tree lies in one that is written, or where `whole` is one, and in none of `closed`, of which
+    a rule speaks.
+    """
     above = deepest(tree, written)
-    return bool(above) and above != tree and not deepest(tree, closed)
+    return bool(above) and (whole or above != tree) and not deepest(tree, closed)
 
 
 def store_of(path: str, tree: str, facts: "Facts") -> str:

@@ -4,7 +4,9 @@ Rule: read-only, whoever's they are; one in the workspace is held, or protected 
 host runs what is put into it. What cannot be given safely leaves PATH, with a note.
 """
 
+from jail.light import Iterator
 from jail.plan.facts import Facts, Place, Tools
+from jail.plan.held import BY_COMMANDS
 from jail.plan.trees import Trees
 from jail.plan.withheld import found_withheld
 from jail.policy.paths import beneath, deepest, overlaps
@@ -23,6 +25,8 @@ def give_tools(trees: Trees, facts: Facts) -> dict[str, str]:
 
 def entries(trees: Trees, facts: Facts) -> list[str]:
     """PATH as the command gets it: entries that can be given, in their order."""
+    _protect(trees, facts)
+    trees.notes += dict.fromkeys(_loose(trees, facts))
     kept: list[str] = []
     left = dict(facts.tools.left)
     for place in facts.path:
@@ -30,17 +34,28 @@ def entries(trees: Trees, facts: Facts) -> list[str]:
         if problem:
             trees.notes.append(f"PATH entry {place.given or '(empty)'} is left out: {problem}")
             continue
-        tree = deepest(place.real, trees.writable)
-        if tree and tree != place.real and not trees.keeps(place.real):
-            trees.protect(
-                place.real, "folder", "a PATH folder: what is put here would run as a command of the host"
-            )
-        elif not tree and not trees.holds(place.real):
+        if not trees.holds(place.real):
             trees.read(place.real, "a PATH folder")
         shown = place.given if trees.holds(place.given) or _is_linked(place.given, trees) else place.real
         if shown not in kept:
             kept.append(shown)
     return kept
+
+
+def _protect(trees: Trees, facts: Facts) -> None:
+    """PATH folders that are not held, also those that the command does not get as such."""
+    for each in facts.searched:
+        tree = deepest(each.real, trees.writable)
+        if each.kind == "folder" and not each.loose and tree and not trees.keeps(each.real):
+            trees.protect(each.real, "folder", BY_COMMANDS)
+
+
+def _loose(trees: Trees, facts: Facts) -> Iterator[str]:
+    for each in facts.searched:
+        if each.loose and deepest(each.real, trees.writable):
+            fate = "is refused when you apply" if trees.keeps(each.real) else "is moved away"
+            name = each.given or "(empty)"
+            yield f"PATH entry {name} is {each.real}: what would run there in the place of a command {fate}"
 
 
 def _is_linked(path: str, trees: Trees) -> bool:

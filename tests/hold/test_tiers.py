@@ -135,7 +135,10 @@ def test_links(path: str, target: str, tier: str, reason: str) -> None:
     assert met(change(path, new=link()), new={path: target}) == (tier, reason)
 
 
-VENV = tree(f"{WORKSPACE}/.venv", "t1", [f"{WORKSPACE}/.venv/bin"], "commands")
+VENV = tree(
+    f"{WORKSPACE}/.venv", "t1", [f"{WORKSPACE}/.venv/{way}" for way in ("bin", "link/bin")], "commands"
+)
+ALREADY = "a command that you have already, changed"
 
 
 @pytest.mark.parametrize(
@@ -151,11 +154,24 @@ VENV = tree(f"{WORKSPACE}/.venv", "t1", [f"{WORKSPACE}/.venv/bin"], "commands")
         (change("bin/git", new=FOLDER), PLAIN, ""),
         (change("bin/sub/git"), PLAIN, ""),
         (change("lib/git"), PLAIN, ""),
-        (change("bin/tool", MODIFIED), WARNED, "a command of PATH that was there before"),
-        (change("bin/tool", TYPE, new=link()), WARNED, "a command of PATH of another kind than before"),
+        (change("bin/tool", MODIFIED, new=file("new", 0o755)), REFUSED, ALREADY),
+        (change("bin/tool", MODIFIED, old=link(), new=link()), REFUSED, ALREADY),
+        (change("bin/tool", TYPE, new=link()), REFUSED, ALREADY),
+        (
+            change("bin/data", MODIFIED, old=file("old", 0o644), new=file("new", 0o644)),
+            WARNED,
+            "lies in a folder of PATH",
+        ),
         (change("bin/tool", MODE, new=file("old", 0o755)), PLAIN, ""),
         (change("bin", TYPE, old=FOLDER, new=link()), REFUSED, "a folder of PATH lies there"),
         (change("", TYPE, old=FOLDER, new=link()), REFUSED, "a folder of PATH lies there"),
+        (change("link", DELETED, old=link()), REFUSED, "a folder of PATH lies there"),
+        (change("link", TYPE, old=link(), new=FOLDER), REFUSED, "a folder of PATH lies there"),
+        (change("link", RENAMED, source="x", old=link(), new=link()), REFUSED, "a folder of PATH lies there"),
+        (change("x", RENAMED, source="link", old=link(), new=link()), REFUSED, "a folder of PATH lies there"),
+        (change("link", new=FOLDER), PLAIN, ""),
+        (change("bin", DELETED, old=FOLDER), PLAIN, ""),
+        (change("link/bin/git"), REFUSED, "shadows /usr/bin/git"),
         (change("bin/activate", MODIFIED), REFUSED, "a person's shell runs it on entering the environment"),
         (change("pyvenv.cfg", MODIFIED), REFUSED, "python takes its home and its packages from it"),
         (change("lib/site-packages/x.pth"), WARNED, "python runs it at each start"),

@@ -3,7 +3,7 @@
 import pytest
 
 from jail.plan.build import build
-from jail.plan.facts import Place
+from jail.plan.facts import Place, Searched
 from jail.plan.steps import Plan, Step
 from support.hosts import FACTS, HOME, POLICY, WORKSPACE, absent, folder, link
 
@@ -41,7 +41,8 @@ def test_what_cannot_be_given_leaves_path_and_the_plan_says_so(entry: str) -> No
 
 def test_a_path_folder_outside_is_read_only_and_one_in_the_workspace_is_protected() -> None:
     inside, outside = f"{WORKSPACE}/.venv/bin", f"{HOME}/.local/bin"
-    found = plan(path=(folder(inside), folder(outside), *FACTS.path))
+    looked_in = (Searched(inside, (inside,), "folder"), Searched(outside, (outside,), "folder"))
+    found = plan(path=(folder(inside), folder(outside), *FACTS.path), searched=looked_in)
     assert step(found, outside) == Step("bind", outside, outside, ("ro",), "a PATH folder")
     assert step(found, inside).verb == "protect"
     assert verbs(found, f"{WORKSPACE}/.venv") == ["pin"]

@@ -82,7 +82,7 @@ def met(
 ) -> tuple[str, str]:
     """Tier and reason of a change, where `git` is a command of another folder of PATH."""
     thing = thing or tree()
-    host = {f"{WORKSPACE}/.venv/bin/git": "/usr/bin/git", f"{WORKSPACE}/.venv/bin/Git": "/usr/bin/git"}
+    host = {f"{WORKSPACE}/.venv/{path}": "/usr/bin/git" for path in ("bin/git", "bin/Git", "link/bin/git")}
     ground = Ground(thing, WORKSPACE, Sides(old or {}, new or {}), lambda path: host.get(path, ""))
     after = tiers.judged(found, ground)
     assert after._replace(tier="", reason="", waits=False) == found._replace(tier="", reason="")
