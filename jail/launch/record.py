@@ -12,7 +12,7 @@ import time
 from jail.errors import JailError, say
 from jail.hold.freshgit import Place
 from jail.kernel import files, trees
-from jail.launch import changes, firstentry, heldsteps, probes, quarantine, sweep, watchlist
+from jail.launch import cameback, changes, firstentry, heldsteps, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
@@ -58,6 +58,7 @@ class Record:
         self._trees: list[tuple[str, int]] = []
         self._kept_back = quarantine.KeptBack(dict(plan.limits)["held_bytes"])
         self._kept = -1
+        self._back = cameback.CameBack(session.folder, self._started, self._kept_back)
         self.swept = 0
         self.stopped = False
         self.standing: list[str] = []
@@ -110,7 +111,8 @@ class Record:
 
     def restored(self, path: str, before: str, after: str, window: float) -> None:
         """It is back, `window` seconds after it was missed."""
-        if path in [thing.path for thing in self._plan.held if thing.kind != FILE]:
+        if things := [thing for thing in self._plan.held if thing.kind != FILE and thing.path == path]:
+            self._back.things += things
             # What the host does there is its own; what was made there before it was back may be a command's.
             self._tell(f"{path}: held again; look at what was made there meanwhile before you run any of it")
         else:
@@ -118,6 +120,7 @@ class Record:
         self.ledger.append(
             "restored", path=path, digest_before=before, digest_after=after, window_s=round(window, 6)
         )
+        self._look_at_back(last=False)
 
     def gone(self, path: str, tree: str, reason: str) -> None:
         """It stays away: from now on it is an absent protected path, and what appears there is swept."""
@@ -202,7 +205,7 @@ class Record:
         JailError).
         """
         problem: Exception | None = None
-        for part in (self._last_look, self._compare_restored, self._list_changes):
+        for part in (self._last_look, self._compare_restored, self._look_at_back, self._list_changes):
             try:
                 part()
             except (OSError, JailError) as error:
@@ -254,6 +257,13 @@ class Record:
                 self.standing.append(whole)
             fate = f"{NESTED}/{taken.kept}" if _is_away(taken) else taken.how
             self._tell(f"{whole}: {changed.reason}: {fate}")
+
+    def _look_at_back(self, *, last: bool = True) -> None:
+        for path, taken in self._back.take(last=last):
+            self._append_swept(path, taken, "", cameback.FOLDER)
+            self.swept += _is_away(taken)
+            self.standing += [path] if last and taken.how == "stuck" else []
+            self._tell(f"{path}: {cameback.SAID}: {taken.how} {cameback.FOLDER}/{taken.kept}")
 
     def _compare_restored(self) -> None:
         """A file opened while its protection was away can be written through that fd later: the last digest

@@ -176,8 +176,7 @@ def _protected(
     present += guarded.second_names(present, workspace)
     present += guarded.ways_of_rules(trees, (*given.hold, *given.read, *given.hide))
     absent += guarded.absent_hidden(trees, given.hide)
-    roots = layout.roots if layout is not None else ()
-    of_path = hostpath.guards(searched, (*trees, *roots))
+    of_path = hostpath.guards(searched, (*trees, *(layout.roots if layout is not None else ())))
     return (*present, *of_path[0]), (*absent, *of_path[1])
 
 

@@ -6,6 +6,7 @@ PATH and in the same folder, runs commands that exist. Inside: nothing that was 
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ import pytest
 from support.attempts import lay, warm_jail
 from support.installed import Installed
 from support.jails import Jail
+from support.running import Running
 
 PLANT: Final = r"""
 plant() { mkdir -p "$1"; for name in git ls tool; do rm -f "$1/$name"; printf '#!/bin/sh\necho "$0" >> "%s/ran"\n' "$MARK" > "$1/$name"; chmod 755 "$1/$name"; done; }
@@ -184,3 +186,55 @@ def test_what_is_planted_in_a_held_workspace_does_not_run_once_it_is_applied(nam
     planted(case, jail, "--hold", *(() if case.folder == "WS" else ("--workspace", str(jail.workspace))))
     jail.call("apply")
     assert ran(case, jail) == []
+
+
+RACE: Final = r"""
+import os, time
+print("ready", flush=True)
+def plant(folder):
+    for name in ("git", "ls", "python3"):
+        with open(f"{folder}/.{name}", "w") as file:
+            file.write(f'#!/bin/sh\necho "$0" >> "{MARK}/ran"\n')
+        os.chmod(f"{folder}/.{name}", 0o755)
+        os.rename(f"{folder}/.{name}", f"{folder}/{name}")
+while not os.path.exists("stop"):
+    for folder in (".venv/bin", "spare/bin"):
+        try:
+            os.makedirs(folder, exist_ok=True)
+            plant(folder)
+        except OSError:
+            pass
+    # What takes the name while the tree is away, whole.
+    try:
+        os.rename("spare", ".venv")
+    except OSError:
+        pass
+"""
+
+
+def test_a16_what_takes_the_place_of_an_environment_while_the_host_makes_it_again_does_not_run(
+    warm: Jail,
+) -> None:
+    case = Case("WS/.venv/bin", "", venv("WS/.venv"))
+    jail = laid(case, warm)
+    real = jail.workspace / ".venv"
+    with Running(jail, "/usr/bin/python3", "-I", "-c", f"MARK={str(jail.home)!r}\n{RACE}") as running:
+        running.ready()
+        for _ in range(5):
+            subprocess.run(["rm", "-rf", real], check=False, capture_output=True, timeout=60)
+            done = subprocess.run(
+                ["/usr/bin/python3", "-m", "venv", "--without-pip", real],
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            time.sleep(0.2)
+        (jail.workspace / "stop").touch()
+        assert running.wait() == 0, running.errors
+    assert done.returncode == 0, done.stderr
+    assert ran(case, jail) == []
+    assert (real / "bin/python3").is_symlink()
+    took = [entry["fields"]["path"] for entry in jail.ledger() if entry["kind"] == "swept"]
+    assert str(real / "bin/git") in took
+    assert f"{real}/bin/git: made while its tree was away" in running.errors

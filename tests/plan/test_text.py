@@ -7,7 +7,7 @@ import pytest
 
 from jail.plan import text
 from jail.plan.build import build
-from jail.plan.facts import Facts
+from jail.plan.facts import Facts, Searched
 from support.composed import LEVELS, made
 from support.hosts import FACTS, POLICY, WORKSPACE, absent, folder
 from support.installed import CHECKOUT
@@ -22,6 +22,7 @@ HOSTS: dict[str, Facts] = {
         launcher=0,
         idmap_from=0,
         path=(*FACTS.path, absent("/opt/none"), folder(f"{WORKSPACE}/.venv/bin")),
+        searched=(Searched(f"{WORKSPACE}/.venv/bin", (f"{WORKSPACE}/.venv/bin",), "folder"),),
         sockets=(f"{WORKSPACE}/run.sock",),
     ),
     "plan-held": FACTS._replace(
