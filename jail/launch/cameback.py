@@ -3,8 +3,8 @@
 Rule: until the tree is mounted again, a command can write the real one, and through a folder that it opened
 then for as long as it runs. What it put into a PATH folder there would run on the host in the place of a
 command, so that is moved into the session. What the host makes meanwhile looks the same, but for the links to
-the same program of the system, which a virtual environment is made of: those stay. So do the launchers that
-pip writes (ensurepip) when the tree is back.
+the same program of the system, which a virtual environment is made of: those stay. Of the launchers that
+ensurepip writes when the tree is back a person is told by name.
 """
 
 import os
@@ -17,8 +17,15 @@ from jail.plan.held import Held
 
 FOLDER: Final = "swept-restored"
 """Folder of the session for what was moved."""
-SAID: Final = "made while its tree was away, and would run in the place of a command of yours"
+_SAID: Final = "made while its tree was away, and would run in the place of a command of yours"
 _LATER: Final = ("pip", "easy_install", "wheel")
+_LEFT: Final = Taken("file", "left", "where it is: it may be yours; look at it before you run it")
+
+
+def said(path: str, taken: Taken) -> str:
+    """What a person is told of it."""
+    where = f"{FOLDER}/{taken.kept}" if taken.how in ("moved", "copied") else taken.kept
+    return f"{path}: {_SAID}: {taken.how} {where}".rstrip()
 
 
 class CameBack:
@@ -59,13 +66,17 @@ def _taken(
     try:
         for name in sorted(os.listdir(fd)):
             whole = f"{folder}/{name}"
-            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            try:
+                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except OSError:
+                continue  # it went away meanwhile; at the end nobody takes it away
             other = shadowed(whole)
             if not other or found.st_ctime_ns < since or files.kind(found.st_mode) == "folder":
                 continue
-            if _is_the_same(whole, other) or (last and name.startswith(_LATER)):
+            if _is_the_same(whole, other):
                 continue
-            taken = keeper.take(fd, name, label(name))
+            may_be_theirs = last and name.startswith(_LATER)
+            taken = _LEFT if may_be_theirs else keeper.take(fd, name, label(name))
             if taken is not None:
                 yield whole, taken
     finally:

@@ -263,7 +263,7 @@ class Record:
             self._append_swept(path, taken, "", cameback.FOLDER)
             self.swept += _is_away(taken)
             self.standing += [path] if last and taken.how == "stuck" else []
-            self._tell(f"{path}: {cameback.SAID}: {taken.how} {cameback.FOLDER}/{taken.kept}")
+            self._tell(cameback.said(path, taken))
 
     def _compare_restored(self) -> None:
         """A file opened while its protection was away can be written through that fd later: the last digest

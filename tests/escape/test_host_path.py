@@ -188,6 +188,26 @@ def test_what_is_planted_in_a_held_workspace_does_not_run_once_it_is_applied(nam
     assert ran(case, jail) == []
 
 
+@pytest.mark.parametrize("options", [(), ("--hold",)])
+def test_a_command_that_was_there_is_not_replaced_and_a_python_where_there_is_python3_waits(
+    options: tuple[str, ...], warm: Jail
+) -> None:
+    case = Case("WS/.venv/bin", "", {**venv("WS/.venv"), "WS/.venv/bin/black": "old\n"})
+    jail = laid(case, warm)
+    evil = jail.home / "ran"
+    plant = "cd .venv/bin; for name in python pip black; do ln -sfn ../../evil $name; done; cp /bin/true new"
+    planted(case._replace(plant=plant), jail, *options)
+    if options:
+        jail.call("apply")
+    names = sorted(path.name for path in (jail.workspace / ".venv/bin").iterdir())
+    assert names == ["black", "new", "tool"], "the control: what is new and shadows nothing comes"
+    assert (jail.workspace / ".venv/bin/black").read_text() == "old\n"
+    assert not evil.exists()
+    told = jail.call("changes").stdout
+    assert "a command that you have already, changed" in told
+    assert "shadows /usr/bin/python3" in told
+
+
 RACE: Final = r"""
 import os, time
 print("ready", flush=True)
