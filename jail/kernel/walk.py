@@ -13,18 +13,16 @@ import stat
 from itertools import islice
 
 from jail.kernel import files
-from jail.light import Callable, Final, Iterator, NamedTuple, suppress
+from jail.light import Callable, Final, Iterator, suppress
 
 OPEN_LEVELS: Final = 32
 """Folders kept open on the way down: ordinary trees are walked without any `..`, and RLIMIT_NOFILE is never
 near.
 """
-SURVEY_ENTRIES: Final = 2_000_000
-"""Entries that a survey looks at: a tree past this takes tens of seconds, and the plan says that it was not
-seen whole.
-"""
 FOLDER_ENTRIES: Final = 1_000_000
 """Names of one folder held in memory at once: about 200 MB."""
+DEEPEST: Final = 2048
+"""Levels that a path can say (PATH_MAX): git dirs deeper down are not listed."""
 DENIED: Final = 100
 """Paths of folders that could not be entered; a path costs what its folder is deep."""
 OWN_TRIES: Final = 4
@@ -301,49 +299,3 @@ def disk_usage(dirfd: int, most_bytes: int = 1 << 62, most_entries: int = 1 << 6
             if total > most_bytes or entries >= most_entries:
                 return total
     return total
-
-
-class Found(NamedTuple):
-    """What a survey saw: paths of Unix sockets, and of regular files of which a name lies outside; how many
-    entries it met, and whether it met all (False past SURVEY_ENTRIES, or where a folder may not be read).
-    """
-
-    sockets: tuple[str, ...]
-    hardlinked: tuple[str, ...]
-    entries: int
-    complete: bool
-
-
-def survey(dirfd: int, limit: int = SURVEY_ENTRIES) -> Found:
-    """Sockets and hard links that lead out of the tree beneath `dirfd`; mounts in it are entered, since binds
-    are recursive.
-
-    A file is `hardlinked` when it has more names (st_nlink) than the walk met. One lstat a file, none for
-    links and folders.
-    """
-    sockets: list[str] = []
-    linked: dict[tuple[int, int], tuple[int, list[tuple[Folder, str]]]] = {}
-    entries = 0
-    complete = True
-    denied: list[str] = []
-    for folder in folders(dirfd, cross_mounts=True):
-        denied = folder.denied
-        entries += len(folder.entries)
-        if entries > limit:
-            complete = False
-            break
-        for dirent in folder.entries:
-            if dirent.is_dir(follow_symlinks=False) or dirent.is_symlink():
-                continue
-            try:
-                found = dirent.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            if stat.S_IFMT(found.st_mode) == stat.S_IFSOCK:
-                sockets.append(folder.join(dirent.name))
-            elif found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
-                key = (found.st_dev, found.st_ino)
-                linked.setdefault(key, (found.st_nlink, []))[1].append((folder, dirent.name))
-        complete = complete and folder.whole
-    out = [folder.join(name) for links, seen in linked.values() if links > len(seen) for folder, name in seen]
-    return Found(tuple(sockets), tuple(out), entries, complete and not denied)

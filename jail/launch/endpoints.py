@@ -10,9 +10,9 @@ import os
 import stat
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
-from jail.kernel import files, walk
+from jail.kernel import files, surveys, walk
 from jail.kernel.files import Identity
-from jail.light import Final, Iterable, NamedTuple
+from jail.light import Collection, Final, Iterable, NamedTuple
 from jail.plan.facts import Place
 from jail.policy.paths import deepest
 
@@ -21,11 +21,15 @@ MOST: Final = 500_000
 
 
 class Found(NamedTuple):
-    """Absolute paths: `sockets` and pipes to hide, `hardlinked` files, trees that were not seen whole."""
+    """Absolute paths: `sockets` and pipes to hide, `hardlinked` files, trees that were not seen whole;
+    `git_dirs` of the writable ones, each with its inode, and of which of them not all are known (`cut`).
+    """
 
     sockets: tuple[str, ...]
     hardlinked: tuple[str, ...]
     unseen: tuple[str, ...]
+    git_dirs: tuple[tuple[str, Identity], ...] = ()
+    cut: tuple[str, ...] = ()
 
 
 def look(writable: Iterable[Place], readable: Iterable[Place], system: Iterable[Place]) -> Found:
@@ -33,16 +37,20 @@ def look(writable: Iterable[Place], readable: Iterable[Place], system: Iterable[
     sockets: list[str] = []
     hardlinked: list[str] = []
     unseen: list[str] = []
+    git_dirs: list[tuple[str, Identity]] = []
+    cut: list[str] = []
     trees = [place for place in writable if place.real_kind == "folder"]
     for place in trees:
         fd = _open_writable(place.real)
         try:
-            found = walk.survey(fd)
+            found = surveys.survey(fd)
         finally:
             os.close(fd)
         sockets += [f"{place.real}/{path}" for path in found.sockets]
         hardlinked += [f"{place.real}/{path}" for path in found.hardlinked]
         unseen += [place.real] * (not found.complete)
+        git_dirs += [(f"{place.real}/{path}".rstrip("/"), which) for path, which in found.git_dirs]
+        cut += [place.real] * found.cut
     given = [place.real for place in trees]
     walked: list[str] = []
     system_trees = [place.real for place in system if place.real]
@@ -52,7 +60,22 @@ def look(writable: Iterable[Place], readable: Iterable[Place], system: Iterable[
         walked.append(path)
         unseen += [path] * (not _ends_in(path, sockets))
     sockets += _bound(system_trees)
-    return Found(tuple(dict.fromkeys(sockets)), tuple(hardlinked), tuple(unseen))
+    ends = tuple(dict.fromkeys(sockets))
+    return Found(ends, tuple(hardlinked), tuple(unseen), tuple(git_dirs), tuple(cut))
+
+
+def git_dirs_beyond(folders: Iterable[str], trees: Collection[str]) -> list[tuple[str, Identity]]:
+    """The git dirs in those git folders of the repository that lie in none of the trees."""
+    found: list[tuple[str, Identity]] = []
+    for path in dict.fromkeys(folders):
+        if path and os.path.isdir(path) and not deepest(path, trees):
+            fd = _open_writable(path)
+            try:
+                seen = surveys.survey(fd).git_dirs
+            finally:
+                os.close(fd)
+            found += [(f"{path}/{below}".rstrip("/"), which) for below, which in seen]
+    return found
 
 
 def _open_writable(path: str) -> int:

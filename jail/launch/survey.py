@@ -52,6 +52,8 @@ class _Given(NamedTuple):
     sockets: tuple[str, ...]
     hardlinked: tuple[str, ...]
     unseen: tuple[str, ...]
+    git_dirs: tuple[tuple[str, files.Identity], ...]
+    cut: tuple[str, ...]
     own: tuple[str, ...]
     credentials: tuple[str, ...]
     allowed: tuple[tuple[str, Place], ...]
@@ -70,6 +72,10 @@ def survey(
     folder = _folder(caller.folder, workspace.real)
     searched = hostpath.searched(caller.environ.get("PATH", ""), workspace.real, folder, caller.home)
     present, absent = _protected(policy, workspace.real, layout, given, searched)
+    if layout is not None and not layout.untrusted:
+        trees = [place.real for place in (workspace, *given.write)]
+        beyond = endpoints.git_dirs_beyond((layout.commondir, layout.gitdir), trees)
+        given = given._replace(git_dirs=(*given.git_dirs, *beyond))
     facts = Facts(
         uid=uid,
         gid=gid,

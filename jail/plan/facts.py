@@ -147,7 +147,8 @@ class Facts(NamedTuple):
     `submounts`: (path, kind) of mounts in trees that are to be held; `strange`: trees that are to be held and
     whose root is of another uid or gid than the command's. `held_names`: (path, name) of things that an
     earlier session holds, which this run goes on from. `wanted`: what jail.plan.held.wanted says of these
-    facts, where it was asked already.
+    facts, where it was asked already. `git_dirs`: what git takes for one in the trees that are written, with
+    device and inode; `cut`: trees of which not all of them are known.
     """
 
     uid: int
@@ -201,3 +202,5 @@ class Facts(NamedTuple):
     strange: tuple[str, ...] = ()
     held_names: tuple[tuple[str, str], ...] = ()
     wanted: "tuple[Wanted, ...] | None" = None
+    git_dirs: tuple[tuple[str, tuple[int, int]], ...] = ()
+    cut: tuple[str, ...] = ()

@@ -2,10 +2,8 @@
 
 import os
 import resource
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -253,61 +251,6 @@ for across in (False, True): print(sorted(walked(fd, across)))
     without, across = done.stdout.splitlines()
     assert without == "['bound', 'other', 'other/inner', 'other/inner/file']"
     assert "bound/inner/file" in across
-
-
-def test_a_survey_finds_sockets_and_links_whose_other_name_lies_outside(tmp_path: Path) -> None:
-    inside, outside = tmp_path / "in", tmp_path / "out"
-    (inside / "deep").mkdir(parents=True)
-    outside.mkdir()
-    listener = socket.socket(socket.AF_UNIX)
-    here = os.getcwd()
-    os.chdir(inside / "deep")
-    listener.bind("s\udcff.sock")
-    os.chdir(here)
-    (outside / "store").write_text("x")
-    os.link(outside / "store", inside / "deep/shared")
-    (inside / "one").write_text("x")
-    os.link(inside / "one", inside / "deep/two")
-    (inside / "link").symlink_to("../out/store")
-    fd = os.open(inside, os.O_RDONLY)
-    try:
-        found = walk.survey(fd)
-    finally:
-        os.close(fd)
-        listener.close()
-    assert found.sockets == ("deep/s\udcff.sock",)
-    assert found.hardlinked == ("deep/shared",)
-    assert found.entries == 6
-    assert found.complete
-
-
-def test_a_survey_says_when_it_did_not_see_everything(tmp_path: Path, opened: int) -> None:
-    for number in range(20):
-        (tmp_path / f"{number}").write_text("x")
-    assert not walk.survey(opened, limit=10).complete
-    assert walk.survey(opened, limit=20).complete
-
-
-def test_a_survey_costs_about_what_a_plain_lstat_walk_costs(tmp_path: Path, opened: int) -> None:
-    for folder in range(20):
-        os.mkdir(tmp_path / f"{folder}")
-        for number in range(100):
-            os.close(os.open(tmp_path / f"{folder}" / f"{number}", os.O_CREAT))
-
-    def plain() -> None:
-        for path, _, names in os.walk(tmp_path):
-            for name in names:
-                os.lstat(os.path.join(path, name))
-
-    def price(work: object) -> float:
-        def once() -> float:
-            begin = time.perf_counter()
-            work()  # type: ignore[operator]  # either of the two closures here
-            return time.perf_counter() - begin
-
-        return min(once() for _ in range(7))
-
-    assert price(lambda: walk.survey(opened)) < 2 * price(plain)
 
 
 def test_closed_folders_are_entered_by_their_owner_and_only_through_folders(tmp_path: Path) -> None:
