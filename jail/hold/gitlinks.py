@@ -42,6 +42,26 @@ def is_worktree(place: Place, gitdir: int) -> bool:
     return last == ".git" and _is_judged(place, common) and _leads_back(place, tree)
 
 
+def leads_to(place: Place, gitdir: int, tree: str) -> bool:
+    """Whether the git dir says itself that it belongs to the folder `tree`: as a submodule's does in its
+    config, and a linked worktree's in its file gitdir.
+    """
+    if _named(place.path, _read(gitdir, "gitdir")) == f"{tree}/.git":
+        return True
+    try:
+        fd = walk.enter(gitdir, "config", files.FILE)
+    except OSError:
+        return False
+    try:
+        settings = gitconfig.parse(os.read(fd, gitconfig.CONFIG_BYTES + 1))
+    except (OSError, gitconfig.ConfigError):
+        return False
+    finally:
+        os.close(fd)
+    named = [item for item in settings if item.key == "core.worktree" and not item.subsection and item.value]
+    return bool(named) and _named(place.path, gitconfig.as_text(named[-1].value or "")) == tree
+
+
 def _is_judged(place: Place, common: str) -> bool:
     try:
         fd = _open(place, common, files.FOLDER)

@@ -97,7 +97,7 @@ def _opened(prepared: "Prepared", session: Session, holding: held.Holding) -> "R
     from jail.launch.record import Record
 
     resumed = prepared.resumed.manifest.session if prepared.resumed is not None else ""
-    record = Record(prepared.plan, prepared.policy, prepared.watched, session, resumed)
+    record = Record(prepared.plan, prepared.policy, prepared.watched, prepared.before, session, resumed)
     record.start()
     if holding.left_out:
         record.note(holding.lacks(len(holding.left_out)))

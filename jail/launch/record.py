@@ -14,6 +14,7 @@ from jail.hold.freshgit import Place
 from jail.kernel import files, trees
 from jail.launch import cameback, changes, firstentry, heldsteps, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
+from jail.launch.nested import NESTED, Nested, is_told
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
@@ -28,9 +29,6 @@ MESSAGES: Final = 200
 """Most messages that wait; the ledger has them all."""
 LAST_WORDS_MS: Final = 500
 """How long the end waits for a reader of messages, for each of them."""
-NESTED: Final = "swept-nested"
-"""Folder of the session for parts of nested repositories that would make git run something."""
-_WITHIN: Final = files.RESOLVE_BENEATH | files.RESOLVE_NO_SYMLINKS
 
 
 class Record:
@@ -41,6 +39,7 @@ class Record:
         plan: Plan,
         policy: Policy,
         watched: tuple[watchlist.Place, ...],
+        before: watchlist.Before,
         session: Session,
         resumed: str = "",
     ) -> None:
@@ -48,6 +47,7 @@ class Record:
         self._plan = plan
         self._watched = watched
         self._policy = policy
+        self._before = before
         self._session = session
         self._started = time.time_ns() - TIME_STAMP_SLACK
         self._clock = time.monotonic()
@@ -60,6 +60,7 @@ class Record:
         self._kept = -1
         self._back = cameback.CameBack(session.folder, self._started, self._kept_back)
         self.swept = 0
+        self.self_running = 0
         self.stopped = False
         self.standing: list[str] = []
         self.ledger = Ledger.create(session.folder, session.id)
@@ -224,39 +225,49 @@ class Record:
             raise self._watch.missed
 
     def _list_changes(self) -> None:
-        """Files that run by themselves, new or changed; what makes git run something is moved away too."""
-        nested: list[tuple[int, str, changes.Changed]] = []
+        """Files that run by themselves, new or changed; what makes git run something, or leads it out of what
+        is looked at, is moved away too.
+        """
+        own = tuple(os.path.realpath(folder) for folder in self._before.own)
+        nested: Nested | None = None
         for path, tree in self._trees:
-            place = Place(path, tuple(self._trees))
-            for changed in changes.auto_exec_changes(tree, self._started, where=place):
-                shown = changed.path if path == self._plan.workspace else f"{path}/{changed.path}"
-                digest = changed.digest or None
-                tier = changed.tier or None
-                self.ledger.append("changed", path=shown, kind=changed.reason, digest=digest, tier=tier)
+            where = Place(path, tuple(self._trees))
+            before = self._before._replace(own=own)
+            for changed in changes.auto_exec_changes(tree, self._started, where=where, before=before):
                 if changed.offends:
-                    nested.append((tree, path, changed))
-        if nested:
-            self._take_nested(nested)
+                    nested = nested or Nested(self._folder(NESTED), self._kept_back)
+                    self._take_nested(nested, path, changed)
+                    continue
+                self._append_changed(path, changed)
+                self.self_running += is_told(changed)
+        if nested is not None:
+            self._end_nested(nested)
 
-    def _take_nested(self, found: "list[tuple[int, str, changes.Changed]]") -> None:
-        keeper = quarantine.Quarantine(self._folder(NESTED), self._kept_back)
-        for tree, path, changed in found:
-            folder, _, name = changed.path.rpartition("/")
-            where = files.openat2(tree, folder or ".", files.FOLDER, _WITHIN)
-            try:
-                taken = keeper.take(where, name, name)
-            finally:
-                os.close(where)
-            if taken is None:
-                continue
-            whole = f"{path}/{changed.path}"
-            self._append_swept(whole, taken, changed.digest, NESTED)
-            if _is_away(taken):
-                self.swept += 1
-            else:
-                self.standing.append(whole)
-            fate = f"{NESTED}/{taken.kept}" if _is_away(taken) else taken.how
-            self._tell(f"{whole}: {changed.reason}: {fate}")
+    def _append_changed(self, tree: str, changed: changes.Changed) -> None:
+        shown = changed.path if tree == self._plan.workspace else f"{tree}/{changed.path}"
+        digest, tier = changed.digest or None, changed.tier or None
+        self.ledger.append("changed", path=shown, kind=changed.reason, digest=digest, tier=tier)
+
+    def _take_nested(self, nested: Nested, tree: str, changed: changes.Changed) -> None:
+        if nested.rows < changes.ROWS:
+            nested.rows += 1
+            self._append_changed(tree, changed)
+        taken = nested.take(changed)
+        if taken is None or taken.how == "counted":
+            return
+        whole = f"{tree}/{changed.path}"
+        if taken.how == "stuck" and len(self.standing) < changes.ROWS:
+            self.standing.append(whole)
+        self.swept += _is_away(taken)
+        self._append_swept(whole, taken, changed.digest, NESTED)
+        fate = f"{NESTED}/{taken.kept}" if _is_away(taken) else f"{taken.how} {taken.kept}".rstrip()
+        self._tell(f"{whole}: {changed.reason}: {fate}")
+
+    def _end_nested(self, nested: Nested) -> None:
+        if removed := nested.finish():
+            text = f"{removed} more such files were removed, and not kept"
+            self.ledger.append("note", text=text)
+            self._tell(text)
 
     def _look_at_back(self, *, last: bool = True) -> None:
         for path, taken in self._back.take(last=last):

@@ -10,6 +10,7 @@ from jail.kernel import cgroups, files
 from jail.kernel.libc import KernelError
 from jail.launch import between, caches, hostpath, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
+from jail.launch.watchlist import Before
 from jail.ledger import written
 from jail.ledger.place import Session, new_session, state_folder
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
@@ -52,6 +53,7 @@ class Prepared(NamedTuple):
     identities: dict[str, files.Identity]
     watched: tuple[watchlist.Place, ...]
     resumed: "Resumed | None" = None
+    before: Before = Before()
 
 
 def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
@@ -99,7 +101,8 @@ def _planned(
     absent = [guarded for guarded in facts.absent if (guarded.path, guarded.reason) in plan.watched]
     absent = hostpath.spelt(absent, facts.searched)
     watched = watchlist.places(facts.watch_folders, absent, facts.guarded)
-    return Prepared(policy, plan, own, identities, watched, resumed)
+    before = Before(frozenset(facts.git_dirs), facts.cut, (own.state, own.cache))
+    return Prepared(policy, plan, own, identities, watched, resumed, before)
 
 
 def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Policy:

@@ -32,6 +32,17 @@ class Place(NamedTuple):
     present: tuple[str, ...] = ()
 
 
+class Before(NamedTuple):
+    """What was there at launch that the end of the run must know: the `git_dirs` of the written trees, each
+    with device and inode, and the trees of which not all of them are known (`cut`). `own`: jail's own
+    folders, in which commands fill caches that nobody looks into.
+    """
+
+    git_dirs: frozenset[tuple[str, tuple[int, int]]] = frozenset()
+    cut: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+
 def places(
     folders: Iterable[str], absent: Iterable[Guarded], present: Iterable[Guarded]
 ) -> tuple[Place, ...]:

@@ -20,6 +20,9 @@ python elsewhere, and what the next agent obeys.
 """
 
 
+TODO: Final = "git-rebase-todo"
+
+
 class AutoExec(NamedTuple):
     """One kind of file that runs by itself.
 
@@ -119,7 +122,7 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
     *_rows("selects drivers that git runs", ".gitattributes"),
     *_rows("selects drivers that git runs", "info/attributes", REFUSED),
     *_rows("names repositories that git fetches", ".gitmodules"),
-    *_rows("git runs its exec lines when the rebase goes on", "git-rebase-todo"),
+    *_rows("git runs its exec lines when the rebase goes on", TODO),
     *_rows("git runs what is in it", ".git/hooks/*", REFUSED),
     *_rows("its keys make git run programs", ".git/config .git/config.worktree .git/commondir", REFUSED),
     *_rows(

@@ -185,7 +185,7 @@ def test_a_tree_past_the_bound_says_where_it_stopped(tmp_path: Path, monkeypatch
     since = start()
     for number in range(10):
         (tmp_path / f"{number}").write_text("x")
-    assert changed(tmp_path, since)[0].reason.startswith("not looked at from here on")
+    assert changed(tmp_path, since)[0].reason.startswith("not listed from here on")
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, top: Path, **bounds: int) -> Counter[str]:
@@ -249,7 +249,7 @@ def test_what_lies_deeper_than_a_path_can_say_is_one_row_with_its_number(memory:
     assert {(row.kind, row.reason.split()[0], row.digest) for row in rows} == {("more", "1", "")}
 
 
-def test_a_repository_deeper_than_a_path_can_say_is_counted_too(memory: Path) -> None:
+def test_a_repository_deeper_than_a_path_can_say_offends_too(memory: Path) -> None:
     since = start()
     deep(memory, 20, "n" * 250, "HEAD")
     here = os.getcwd()
@@ -263,8 +263,10 @@ def test_a_repository_deeper_than_a_path_can_say_is_counted_too(memory: Path) ->
     finally:
         os.chdir(here)
     (row,) = changed(memory, since)
-    assert row.kind == "more"
-    assert row.reason.startswith("1 changed file")
+    assert row.offends
+    assert row.name == "config"
+    assert row.path.endswith("/…/config")
+    assert len(os.fsencode(row.path)) < 4096
 
 
 def test_folders_beside_and_after_a_deep_one_are_known_by_their_own_ancestors(tmp_path: Path) -> None:
@@ -320,4 +322,21 @@ def test_what_makes_git_run_something_offends_and_no_number_of_rows_hides_it(tmp
     assert [(row.path, row.offends) for row in rows if row.kind == "file"] == [
         ("a/Makefile", False),
         ("nested/.git/hooks/post-checkout", True),
+    ]
+
+
+def test_past_the_bound_of_entries_and_of_rows_what_offends_is_still_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "ENTRIES", 3)
+    since = start()
+    for number in range(10):
+        (tmp_path / f"{number}").write_text("x")
+    for name in ("one", "two"):
+        git("init", name, cwd=tmp_path)
+        git("config", "core.fsmonitor", "./x", cwd=tmp_path / name)
+    rows = [row for row in changed(tmp_path, since, rows=1) if row.offends]
+    assert [(row.path, bool(row.digest)) for row in rows] == [
+        ("one/.git/config", True),
+        ("two/.git/config", False),
     ]
