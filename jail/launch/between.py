@@ -128,5 +128,7 @@ def _summarise(found: Outcome, record: "Record | None", session: Session) -> Non
         said.append(found.detail)
     if record is not None and record.swept:
         said.append(f"{record.swept} protected paths were made inside and moved away")
+    if record is not None and record.self_running:
+        said.append(f"{record.self_running} files that run by themselves changed: jail logs last")
     if said:
         say(f"{'; '.join(said)}; session {session.id}")
