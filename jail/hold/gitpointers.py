@@ -13,7 +13,7 @@ import os
 from jail.hold import freshgit
 from jail.hold.gitlinks import Place, is_git_dir, leads_to
 from jail.kernel import files, walk
-from jail.light import Final, Iterable
+from jail.light import Callable, Final, Iterable
 from jail.policy.paths import beneath, deepest
 
 _PREFIX: Final = b"gitdir: "
@@ -48,15 +48,20 @@ def offence(place: Place, folder: int, name: str, kind: str) -> str:
         os.close(fd)
 
 
-def leads_into(folder: int, path: str, name: str, own: Iterable[str]) -> bool:
-    """Whether the symlink `name` in the folder behind an fd leads into one of the folders `own`, be there
-    something or not. `path` of that folder, "" where it is too deep to have one.
+def leads_into(folder: int, path: Callable[[], str], name: str, kind: str, own: Iterable[str]) -> bool:
+    """Whether the symlink or `.git` file `name` in the folder behind an fd leads into one of the folders
+    `own`, be there something or not. `path`: asked for the path of that folder, "" where it is too deep to
+    have one.
     """
+    said = name if kind == "symlink" else os.fsdecode(_said(folder, name))
+    if not said:
+        return False
     try:
-        fd = os.open(name, _PATH_ONLY, dir_fd=folder)
+        fd = os.open(said, _PATH_ONLY, dir_fd=folder)
     except OSError:
-        target = _link_text(folder, name)
-        there = os.path.realpath(os.path.join(path, target)) if path or target.startswith("/") else ""
+        target = _link_text(folder, name) if kind == "symlink" else said
+        above = path()
+        there = os.path.realpath(os.path.join(above, target)) if above or target.startswith("/") else ""
     else:
         try:
             there = os.readlink(f"/proc/self/fd/{fd}")

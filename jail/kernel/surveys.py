@@ -8,7 +8,7 @@ import os
 import stat
 
 from jail.kernel import files, walk
-from jail.light import Final, NamedTuple
+from jail.light import Final, NamedTuple, suppress
 
 SURVEY_ENTRIES: Final = 2_000_000
 """Entries that a survey looks at: a tree past this takes tens of seconds, and the plan says that it was not
@@ -19,8 +19,8 @@ seen whole.
 class Found(NamedTuple):
     """What a survey saw: paths of Unix sockets, and of regular files of which a name lies outside; how many
     entries it met, and whether it met all (False past SURVEY_ENTRIES, or where a folder may not be read).
-    `git_dirs`: the folders that git would take for one, by their names, and which inode each was. `cut`: it
-    ended at SURVEY_ENTRIES.
+    `git_dirs`: the folders that git would take for one, by their names, and what is named `.git` without
+    being a folder, and which inode each was. `cut`: it ended at SURVEY_ENTRIES.
     """
 
     sockets: tuple[str, ...]
@@ -53,6 +53,14 @@ def survey(dirfd: int, limit: int = SURVEY_ENTRIES) -> Found:
         for dirent in folder.entries:
             if dirent.name == "HEAD" and folder.depth < walk.DEEPEST and _is_git_dir(folder.entries):
                 git_dirs.append((folder.path, folder.identity))
+            elif (
+                dirent.name == ".git"
+                and folder.depth < walk.DEEPEST
+                and not dirent.is_dir(follow_symlinks=False)
+            ):
+                with suppress(OSError):
+                    found = dirent.stat(follow_symlinks=False)
+                    git_dirs.append((folder.join(".git"), files.Identity(found.st_dev, found.st_ino)))
             if dirent.is_dir(follow_symlinks=False) or dirent.is_symlink():
                 continue
             try:

@@ -13,6 +13,7 @@ from jail.hold import freshgit, gitpointers
 from jail.kernel import files, walk
 from jail.launch.watchlist import Before
 from jail.light import Final, Iterator, NamedTuple
+from jail.policy.paths import deepest
 
 HANDFUL: Final = 8
 """Hooks of a git dir made inside that are taken one by one; more are taken with their folder."""
@@ -53,7 +54,7 @@ class Ground(NamedTuple):
         path = f"{self.place.path}/{folder.path}".rstrip("/")
         if (path, folder.identity) in self.before.git_dirs:
             return self.since_ns
-        if self.place.path not in self.before.cut:
+        if not self._is_cut():
             return 0
         made = any(_changed(folder.fd, name) >= self.since_ns for name in (".", "HEAD", "commondir"))
         return 0 if made else self.since_ns
@@ -99,7 +100,7 @@ class Ground(NamedTuple):
         if kind == "special":
             waits = folded.startswith(".git") and _is_new(entry, self.since_ns)
             return Offence(entry.name, kind, PIPE) if waits else None
-        return self._of_link(folder, entry) if kind == "symlink" else None
+        return self._of_link(folder, entry, kind)
 
     def scratch(self, folder: walk.Folder, above: int, *, of_git_dir: bool) -> int:
         """From which change time on links in a folder of a git dir count, -1 where that is not git's own.
@@ -110,26 +111,51 @@ class Ground(NamedTuple):
         # What was moved here as a part of a folder keeps its own change time.
         return 0 if _changed(folder.fd, ".") >= self.since_ns else above
 
+    def _is_cut(self) -> bool:
+        """Whether git dirs may have been here at launch that nobody knows of."""
+        return (
+            self.before is not None
+            and self.place is not None
+            and bool(deepest(self.place.path, self.before.cut))
+        )
+
     def _at(self, folder: walk.Folder) -> freshgit.Place | None:
         if self.place is None or folder.depth >= walk.DEEPEST:
             return None  # it may lead nowhere
         return self.place._replace(path=f"{self.place.path}/{folder.path}".rstrip("/"))
 
     def _of_marker(self, folder: walk.Folder, entry: "os.DirEntry[str]", kind: str) -> Offence | None:
-        if self.place is None or not _is_new(entry, self.since_ns):
+        if self.place is None:
             return None
         where = self._at(folder) or self.place._replace(trees=())
-        reason = gitpointers.offence(where, folder.fd, entry.name, kind)
-        return Offence(entry.name, kind, reason) if reason else None
+        if _is_new(entry, self.since_ns) or not self._was_there(where, entry):
+            reason = gitpointers.offence(where, folder.fd, entry.name, kind)
+            return Offence(entry.name, kind, reason) if reason else None
+        # It is the person's, but a link on its way may be new.
+        return self._of_link(folder, entry, kind)
 
-    def _of_link(self, folder: walk.Folder, entry: "os.DirEntry[str]") -> Offence | None:
-        if self.before is None or self.place is None or not _is_new(entry, self.since_ns):
+    def _was_there(self, where: freshgit.Place, entry: "os.DirEntry[str]") -> bool:
+        """Whether it was at this very path at launch: what was moved may lead elsewhere now."""
+        if self.before is None or self._is_cut():
+            return True
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        return (f"{where.path}/{entry.name}", (found.st_dev, found.st_ino)) in self.before.git_dirs
+
+    def _of_link(self, folder: walk.Folder, entry: "os.DirEntry[str]", kind: str) -> Offence | None:
+        """Of any age: where it leads may have changed without it."""
+        if self.before is None or self.place is None or kind not in ("symlink", "file"):
             return None
-        where = self._at(folder)
-        path = where.path if where is not None else ""
-        if not gitpointers.leads_into(folder.fd, path, entry.name, self.before.own):
+
+        def path() -> str:
+            where = self._at(folder)
+            return where.path if where is not None else ""
+
+        if not gitpointers.leads_into(folder.fd, path, entry.name, kind, self.before.own):
             return None
-        return Offence(entry.name, "symlink", gitpointers.KEPT)
+        return Offence(entry.name, kind, gitpointers.KEPT)
 
 
 def _is_head(folder: int, name: str) -> bool:

@@ -83,8 +83,10 @@ def test_a_survey_knows_the_git_dirs_and_which_folder_each_is(tmp_path: Path, op
     }.items():
         for name in names.split():
             (tmp_path / folder / name).mkdir(parents=True)
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w/.git").write_text("gitdir: x")
     found = surveys.survey(opened)
-    assert {path for path, _ in found.git_dirs} == {"a/.git", "a/.git/worktrees/w", "bare"}
+    assert {path for path, _ in found.git_dirs} == {"a/.git", "a/.git/worktrees/w", "bare", "w/.git"}
     inode = (tmp_path / "bare").stat()
     assert dict(found.git_dirs)["bare"] == files.Identity(inode.st_dev, inode.st_ino)
     assert not found.cut

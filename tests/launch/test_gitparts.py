@@ -129,11 +129,30 @@ def test_pipes_offend_where_git_opens_them(tmp_path: Path) -> None:
     assert run.offending() == {"bare/MERGE_MSG", ".gitignore"}
 
 
-def test_a_new_link_into_what_jail_keeps_offends_and_an_old_one_does_not(tmp_path: Path) -> None:
+def test_a_link_into_what_jail_keeps_offends_whatever_its_age(tmp_path: Path) -> None:
     tree, own = tmp_path / "tree", tmp_path / "own"
     tree.mkdir()
-    (tree / "old").symlink_to(own)
+    (tree / "old").symlink_to("way/own")
     run = Run(tree, own=(str(own),))
+    (tree / "way").symlink_to(tmp_path)
     (tree / "new").symlink_to("../own/x")
     (tree / "fine").symlink_to("old-not")
-    assert run.offending() == {"new"}
+    assert run.offending() == {"new", "old"}
+
+
+@pytest.mark.parametrize("how", ["moved", "by a link", "untouched"])
+def test_a_pointer_of_an_earlier_run_is_judged_where_it_leads_now(tmp_path: Path, how: str) -> None:
+    tree, own = tmp_path / "tree", tmp_path / "own"
+    git_dir(own / "x")
+    git_dir(tmp_path / "other")
+    (tree / "a/b").mkdir(parents=True)
+    (tree / "a/b/.git").write_text({"by a link": "gitdir: way/own/x"}.get(how, "gitdir: ../../own/x"))
+    (tree / "theirs").mkdir()
+    (tree / "theirs/.git").write_text("gitdir: ../../other")
+    run = Run(tree, own=(str(own),))
+    if how == "moved":
+        (tree / "a/b").rename(tree / "c")
+    elif how == "by a link":
+        (tree / "a/b/way").symlink_to(tmp_path)
+    expected = {"moved": {"c/.git"}, "by a link": {"a/b/.git"}, "untouched": set()}
+    assert run.offending() == expected[how]
