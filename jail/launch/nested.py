@@ -6,13 +6,42 @@ that no depth keeps it; past what a session keeps it is removed, and counted.
 
 import os
 
-from jail.kernel import walk
+from jail.kernel import files, walk
 from jail.launch import changes, quarantine, watchlist
-from jail.light import Final
+from jail.light import Final, suppress
 from jail.plan.autoexec import REFUSED, TODO
+from jail.policy.paths import deepest
 
 NESTED: Final = "swept-nested"
 """Folder of the session for what would make git run something, or leads it elsewhere."""
+
+
+def mounted_in(trees: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """What other file systems are mounted in those trees, opened: a walk stays on one, and a command writes
+    in them too, since binds are recursive (proc_pid_mountinfo(5)). What is no folder of ours is left out.
+    """
+    devices = {path: os.fstat(fd).st_dev for path, fd in trees}
+    found: list[tuple[str, int]] = []
+    for line in files.content("/proc/self/mountinfo").split("\n"):
+        point = _unescaped(line.split(" ", 5)[4]) if line.count(" ") > 4 else ""
+        above = deepest(point, devices)
+        if not above or above == point:
+            continue
+        with suppress(OSError):
+            fd = files.openat2(-1, point, files.FOLDER, files.RESOLVE_NO_SYMLINKS)
+            device = os.fstat(fd).st_dev
+            if device == devices[above]:
+                os.close(fd)
+                continue
+            found.append((point, fd))
+            devices[point] = device
+    return found
+
+
+def _unescaped(text: str) -> str:
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text
 
 
 class Nested:

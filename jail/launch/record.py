@@ -14,7 +14,7 @@ from jail.hold.freshgit import Place
 from jail.kernel import files, trees
 from jail.launch import cameback, changes, firstentry, heldsteps, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
-from jail.launch.nested import NESTED, Nested, is_told
+from jail.launch.nested import NESTED, Nested, is_told, mounted_in
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
 from jail.ledger.writer import Ledger
@@ -74,6 +74,7 @@ class Record:
             for step in self._plan.steps
             if step.verb == "bind" and "rw" in step.options and os.path.isdir(step.target)
         ]
+        self._trees += mounted_in(self._trees)
         self._kept = self._folder(QUARANTINE)
         self._watch = sweep.Watch(self._watched, self._kept, self._kept_back)
         self._watch.also(

@@ -220,3 +220,21 @@ say()
     found = told(mounted(script, owned, PRELUDE + program, outside))
     assert found["read"] == "plain"
     assert found["opt"] in GONE | {"EACCES", "ECONNREFUSED"}
+
+
+@pytest.mark.parametrize("wall", ["without walls", "inside"])
+def test_a_repository_on_a_file_system_that_is_mounted_in_the_workspace_runs_nothing_afterwards(
+    owned: Jail, tmp_path: Path, wall: str
+) -> None:
+    """Agent case 10."""
+    (owned.workspace / "mnt").mkdir()
+    program = f"""
+git init -q mnt/sub; printf '[core]\\n\\tfsmonitor = "touch {owned.workspace}/mark; false"\\n' >> mnt/sub/.git/config
+"""
+    run = '"$JAIL" run --' if wall == "inside" else ""
+    script = f"""
+mount -t tmpfs -o mode=777 none mnt; {run} sh -c "$1"; cd mnt/sub; git -c safe.directory='*' status
+"""
+    done = mounted(script, owned, program)
+    assert done.returncode == 0, done.stderr
+    assert (owned.workspace / "mark").exists() == (wall == "without walls")
