@@ -11,21 +11,18 @@ import os
 
 from jail.hold import freshgit, gitpointers
 from jail.kernel import files, walk
-from jail.launch.watchlist import Before
+from jail.launch.watchlist import LINK, PIPE, Before, is_head
 from jail.light import Final, Iterator, NamedTuple
 from jail.policy.paths import deepest
 
 HANDFUL: Final = 8
 """Hooks of a git dir made inside that are taken one by one; more are taken with their folder."""
-LINK: Final = "a link among git's own files, through which git writes and reads"
-PIPE: Final = "git waits for it for ever"
 
 _FOLDERS: Final = frozenset(
     "branches info lfs logs modules objects rebase-apply rebase-merge refs reftable remotes rr-cache"
     " sequencer svn worktrees".split()
 )
 """Folders of a git dir whose content is git's own; a bare repository may have its worktrees among them."""
-_HEAD: Final = "refs/"
 
 
 class Offence(NamedTuple):
@@ -91,7 +88,7 @@ class Ground(NamedTuple):
         kind = walk.kind_of(entry)
         reason = ""
         if scratch >= 0 and _is_new(entry, scratch):
-            link = kind == "symlink" and not _is_head(folder.fd, entry.name)
+            link = kind == "symlink" and not is_head(folder.fd, entry.name)
             reason = LINK if link else PIPE if kind == "special" else ""
         if reason:
             return Offence(entry.name, kind, reason)
@@ -156,16 +153,6 @@ class Ground(NamedTuple):
         if not gitpointers.leads_into(folder.fd, path, entry.name, kind, self.before.own):
             return None
         return Offence(entry.name, kind, gitpointers.KEPT)
-
-
-def _is_head(folder: int, name: str) -> bool:
-    if name != "HEAD":
-        return False
-    try:
-        target = os.readlink(name, dir_fd=folder)
-    except OSError:
-        return False
-    return target.startswith(_HEAD) and ".." not in target.split("/")
 
 
 def _is_new(entry: "os.DirEntry[str]", since_ns: int) -> bool:

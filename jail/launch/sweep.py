@@ -15,10 +15,12 @@ everything.
 import errno
 import os
 import sys
+import time
 
 from jail.hold import freshgit
 from jail.kernel import files, inotify, walk
 from jail.launch import watchlist
+from jail.launch.held import TIME_STAMP_SLACK
 from jail.launch.quarantine import KeptBack, Quarantine, Taken
 from jail.launch.watchlist import Node, Place, Spot, Swept, places
 from jail.light import Final, Iterable, Sequence
@@ -60,6 +62,7 @@ class Watch:
         self._inotify = inotify.Inotify()
         self._started = self._stopped = self.stirred = self.blind = False
         self.missed: OSError | None = None
+        self._since = time.time_ns() - TIME_STAMP_SLACK
         self._held = 0
         self._most = sys.maxsize
         self._due: dict[Spot, None] = {}
@@ -233,11 +236,9 @@ class Watch:
             return
         node = spot.node.below.get(folded)
         if node is None:
-            # Without HEAD the workspace is no git dir, and git does not obey a `config` in it.
-            may_make_one = folded in freshgit.MAKE_A_GIT_DIR and _GIT in spot.node.below and not spot.relative
-            if may_make_one and "HEAD" not in spot.stood and freshgit.is_git_dir(self._names(spot)):
-                reason = "makes the workspace itself a git dir"
-                self._sweep(spot.fd, "HEAD", f"{spot.path}/HEAD", reason, "HEAD")
+            wrong = watchlist.of_git(spot, name, self._since, self._names) if not spot.relative else None
+            if wrong is not None:
+                self._sweep(spot.fd, wrong.name, f"{spot.path}/{wrong.name}", wrong.reason, wrong.name)
             return
         relative = f"{spot.relative}/{name}" if spot.relative else name
         if node.reason:

@@ -11,7 +11,7 @@ import time
 from jail.hold import freshgit
 from jail.kernel import files, inotify
 from jail.launch.quarantine import Taken
-from jail.light import Final, Iterable, NamedTuple
+from jail.light import Callable, Final, Iterable, NamedTuple
 from jail.plan import protected
 from jail.plan.facts import Guarded
 
@@ -231,6 +231,53 @@ class Swept(NamedTuple):
 def swept(path: str, reason: str, taken: Taken, times: int = 1) -> Swept:
     """A record of something taken away now."""
     return Swept(path, reason, time.time_ns(), taken, times=times)
+
+
+class Wrong(NamedTuple):
+    """A name in a watched folder that may not stay, which no row of the table names."""
+
+    name: str
+    reason: str
+
+
+def of_git(spot: Spot, name: str, since_ns: int, names: Callable[[Spot], list[str]]) -> Wrong | None:
+    """What the coming of `name` in the folder of a place makes of git there. `since_ns`: when the run began;
+    `names`: lists a folder.
+    """
+    # Without HEAD the workspace is no git dir, and git does not obey a `config` in it.
+    may_make_one = protected.canonical(name) in freshgit.MAKE_A_GIT_DIR and ".git" in spot.node.below
+    if may_make_one and "HEAD" not in spot.stood and freshgit.is_git_dir(names(spot)):
+        return Wrong("HEAD", "makes the workspace itself a git dir")
+    # At the end all of a git dir is looked through; a person may commit before.
+    reason = _of_kind(spot.fd, name, since_ns)
+    return Wrong(name, reason) if reason and freshgit.is_git_dir(names(spot)) else None
+
+
+def _of_kind(folder: int, name: str, since_ns: int) -> str:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return ""
+    kind = files.kind(found.st_mode)
+    if kind not in ("symlink", "special") or found.st_ctime_ns < since_ns:
+        return ""
+    if kind == "special":
+        return PIPE
+    return "" if is_head(folder, name) else LINK
+
+
+LINK: Final = "a link among git's own files, through which git writes and reads"
+PIPE: Final = "git waits for it for ever"
+_HEAD: Final = "refs/"
+
+
+def is_head(folder: int, name: str) -> bool:
+    """Whether it is HEAD as a link to a branch, as it was in old repositories."""
+    try:
+        target = os.readlink(name, dir_fd=folder) if name == "HEAD" else ""
+    except OSError:
+        return False
+    return target.startswith(_HEAD) and ".." not in target.split("/")
 
 
 def label(name: str) -> str:

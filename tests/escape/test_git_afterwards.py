@@ -251,3 +251,13 @@ def test_the_end_says_how_many_files_changed_that_run_by_themselves(jail: Jail) 
     assert done.returncode == 0, done.stderr
     assert "2 files that run by themselves changed: jail logs last" in done.stderr
     assert "run by themselves" not in jail.run("sh", "-c", "echo > Makefile").stderr
+
+
+@pytest.mark.parametrize("made", ["ln -s $V .git/COMMIT_EDITMSG", "mkfifo .git/COMMIT_EDITMSG"])
+def test_a_link_and_a_pipe_in_the_git_dir_go_while_the_command_runs(
+    jail: Jail, tmp_path: Path, made: str
+) -> None:
+    git(jail.workspace, "init", "-q", ".")
+    script = f"{made}; i=0; while [ -L .git/COMMIT_EDITMSG -o -p .git/COMMIT_EDITMSG ]; do sleep 0.05; done; echo gone"
+    done = jail.run("sh", "-c", COMMON + script, "sh", "", str(tmp_path / "victim"))
+    assert done.stdout == "gone\n", done.stderr
