@@ -40,7 +40,7 @@ FOR_A_MISS_OR_ANOTHER_COMMAND = frozenset(
     "jail.policy.parse jail.kernel.filters_build jail.hold.hostgit jail.ledger.reader jail.cli.group".split()
 )
 FOR_A_COPY = frozenset(["jail.kernel.sparse"])
-FOR_A_GIT_DIR_MADE_INSIDE = frozenset(["jail.hold.gitlinks"])
+FOR_A_GIT_DIR_MADE_INSIDE = frozenset(["jail.hold.gitlinks", "jail.hold.gitpointers"])
 FOR_ANY_GIT_DIR = frozenset(["jail.hold.gitconfig"])
 FOR_A_HELD_THING = frozenset(["jail.hold.store", "jail.plan.held_files"])
 FOR_A_HELD_TREE = frozenset(

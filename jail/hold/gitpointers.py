@@ -11,7 +11,8 @@ import errno
 import os
 
 from jail.hold import freshgit
-from jail.hold.gitlinks import Place, is_git_dir, leads_to
+from jail.hold.freshgit import Place, is_git_dir
+from jail.hold.gitlinks import leads_to
 from jail.kernel import files, walk
 from jail.light import Callable, Final, Iterable
 from jail.policy.paths import beneath, deepest

@@ -6,7 +6,7 @@ A file that was moved as part of a folder keeps its change time: its folder is l
 names the folder, else nothing is. What is asked of a name depends on its folders only through what each hands
 to those in it, and a path is built only for a row, so that a deep tree costs what a flat one costs.
 Everything that ran inside is dead by then: folders of ours that it closed are opened again to look into them.
-What makes git run something or leads it elsewhere (jail.launch.gitparts) has no bound: neither their number,
+What makes git run something or leads it elsewhere (jail.launch.gitjudged) has no bound: neither their number,
 nor that of other files, nor the depth lets one stay.
 """
 
@@ -15,7 +15,7 @@ import os
 from jail.hold import freshgit
 from jail.kernel import trees, walk
 from jail.kernel.digest import sha256_hex
-from jail.launch.gitparts import Ground, Offence
+from jail.launch.gitjudged import Ground, Offence
 from jail.launch.watchlist import Before
 from jail.light import Final, Iterator, NamedTuple
 from jail.plan import autoexec

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from jail.hold import gitpointers
-from jail.hold.gitlinks import Place
+from jail.hold.freshgit import Place
 
 
 class Trees(NamedTuple):

@@ -9,7 +9,7 @@ jail.hold.gitpointers.
 
 import os
 
-from jail.hold import freshgit, gitpointers
+from jail.hold import freshgit
 from jail.kernel import files, walk
 from jail.launch.watchlist import LINK, PIPE, Before, is_head
 from jail.light import Final, Iterator, NamedTuple
@@ -126,6 +126,8 @@ class Ground(NamedTuple):
             return None
         where = self._at(folder) or self.place._replace(trees=())
         if _is_new(entry, self.since_ns) or not self._was_there(where, entry):
+            from jail.hold import gitpointers  # most runs make no such file
+
             reason = gitpointers.offence(where, folder.fd, entry.name, kind)
             return Offence(entry.name, kind, reason) if reason else None
         # It is the person's, but a link on its way may be new.
@@ -145,6 +147,8 @@ class Ground(NamedTuple):
         """Of any age: where it leads may have changed without it."""
         if self.before is None or self.place is None or kind not in ("symlink", "file"):
             return None
+
+        from jail.hold import gitpointers  # there are workspaces without any link
 
         def path() -> str:
             where = self._at(folder)

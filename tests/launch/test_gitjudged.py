@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jail.hold.gitlinks import Place
+from jail.hold.freshgit import Place
 from jail.kernel import surveys
-from jail.launch import changes, gitparts
+from jail.launch import changes, gitjudged
 from jail.launch.watchlist import Before
 
 EVIL = "[core]\n\tfsmonitor = x\n"
@@ -76,13 +76,13 @@ def test_many_hooks_of_a_new_one_are_one_piece(tmp_path: Path) -> None:
     git_dir(tmp_path / "old")
     run = Run(tmp_path)
     git_dir(tmp_path / "new")
-    for number in range(gitparts.HANDFUL + 1):
+    for number in range(gitjudged.HANDFUL + 1):
         (tmp_path / f"new/hooks/{number}").write_text("")
-    for number in range(gitparts.HANDFUL + 1):
+    for number in range(gitjudged.HANDFUL + 1):
         (tmp_path / f"old/hooks/{number}").write_text("")
     found = run.offending()
     assert "new/hooks" in found
-    assert len(found) == 1 + gitparts.HANDFUL + 1
+    assert len(found) == 1 + gitjudged.HANDFUL + 1
 
 
 LINKS = {
