@@ -5,15 +5,14 @@ that cannot be written ends the run (JailError from the ledger), since what is n
 """
 
 import os
-import select
-import sys
 import time
 
-from jail.errors import JailError, say
+from jail.errors import JailError
 from jail.hold.freshgit import Place
 from jail.kernel import files, trees
 from jail.launch import cameback, changes, firstentry, heldsteps, probes, quarantine, sweep, watchlist
 from jail.launch.held import TIME_STAMP_SLACK
+from jail.launch.messages import Messages
 from jail.launch.nested import NESTED, Nested, is_told, mounted_in
 from jail.launch.outcome import Outcome
 from jail.ledger.place import Session
@@ -25,10 +24,6 @@ from jail.policy.value import Policy
 
 QUARANTINE: Final = "swept"
 """Folder of the session that holds what was moved out of the workspace."""
-MESSAGES: Final = 200
-"""Most messages that wait; the ledger has them all."""
-LAST_WORDS_MS: Final = 500
-"""How long the end waits for a reader of messages, for each of them."""
 
 
 class Record:
@@ -53,8 +48,7 @@ class Record:
         self._clock = time.monotonic()
         self._watch: sweep.Watch | None = None
         self._restored: dict[str, str] = {}
-        self._messages: list[str] = []
-        self._at_once = True
+        self._messages = Messages()
         self._trees: list[tuple[str, int]] = []
         self._kept_back = quarantine.KeptBack(dict(plan.limits)["held_bytes"])
         self._kept = -1
@@ -290,28 +284,14 @@ class Record:
 
     def hold_messages(self) -> None:
         """From here on the terminal is the command's: what there is to say waits for `say`."""
-        self._at_once = False
+        self._messages.hold()
 
     def say(self) -> None:
         """Print what waited; the terminal is the caller's again."""
-        self._at_once = True
-        self._print(LAST_WORDS_MS)
+        self._messages.say()
 
     def _tell(self, message: str) -> None:
-        if len(self._messages) < MESSAGES:
-            self._messages.append(message)
-        if self._at_once:
-            self._print(0)
-
-    def _print(self, patience: int) -> None:
-        """As many of the waiting messages as can be written without blocking: a reader that does not read
-        must not hold up the sweep.
-        """
-        poller = select.poll()
-        with suppress(OSError, ValueError, AttributeError):
-            poller.register(sys.stderr.fileno(), select.POLLOUT)
-            while self._messages and poller.poll(patience):
-                say(self._messages.pop(0))
+        self._messages.tell(message)
 
     def stop(self, grace: float) -> None:
         """Somebody asked for the end, by `jail stop`; `grace` as in wire.Stop."""
@@ -323,7 +303,7 @@ class Record:
         self.ledger.append("held", **counts)
 
     def tell(self, message: str) -> None:
-        """A line for a person, when the terminal is his."""
+        """A line for a person, when the terminal is theirs."""
         self._tell(message)
 
     def end(self, outcome: Outcome) -> None:

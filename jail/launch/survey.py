@@ -7,14 +7,12 @@ is run or trusted.
 
 import os
 import pwd
-import resource
 
 from jail.errors import EXIT_CANNOT_ISOLATE, JailError
-from jail.kernel import cgroups, files, landlock, libc
-from jail.launch import caches, endpoints, gitidentity, guarded, hostpath, places, searchpath, ways
-from jail.light import TYPE_CHECKING, Any, Final, Iterator, Mapping, NamedTuple, suppress
+from jail.kernel import files
+from jail.launch import caches, endpoints, gitidentity, guarded, hostfacts, hostpath, places, searchpath, ways
+from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
 from jail.plan import held, inside
-from jail.plan.build import FROZEN, MASKED
 from jail.plan.facts import Facts, Gpu, Guarded, Place, Repository, Searched, Tools
 from jail.plan.workspace import is_reserved, refuse_workspace
 from jail.policy.paths import beneath, between
@@ -27,7 +25,6 @@ STRANGER: Final = 60600
 """The uid and gid that stand in for root on a root-owned workspace: in the range that no distribution gives
 out (60578-61183, systemd's UIDS-GIDS), so that no other process of the host has it.
 """
-SHELLS: Final = ("/bin/bash", "/bin/sh")
 
 
 class Caller(NamedTuple):
@@ -100,7 +97,7 @@ def survey(
         enclosing=enclosing_repository(workspace.real),
         searched=searched,
         **given._asdict(),
-        **_host(),
+        **hostfacts.look(),
     )
     return _with_held(facts, own.state)
 
@@ -184,29 +181,6 @@ def _protected(
     absent += guarded.absent_hidden(trees, given.hide)
     of_path = hostpath.guards(searched, (*trees, *(layout.roots if layout is not None else ())))
     return (*present, *of_path[0]), (*absent, *of_path[1])
-
-
-def _host() -> dict[str, Any]:
-    """The fields of Facts that say what the kernel and the host have."""
-    version = landlock.abi()
-    group = cgroups.delegation()
-    return {
-        "shell": next((shell for shell in SHELLS if os.path.exists(shell)), "/bin/sh"),
-        "devices": tuple(os.listdir("/dev")),
-        # Asked one by one: a listing of /proc is as long as the host has processes.
-        "proc": tuple(name for name in (*MASKED, *FROZEN) if os.path.lexists(f"/proc/{name}")),
-        "landlock": version,
-        "landlock_lacks": tuple(landlock.lost(version)),
-        "namespaces": tuple(os.listdir("/proc/self/ns")),
-        "quotas": tuple(_quotas()),
-        "open_files_hard": libc.named("getrlimit(RLIMIT_NOFILE)", resource.getrlimit, resource.RLIMIT_NOFILE)[
-            1
-        ],
-        "processes_hard": libc.named("getrlimit(RLIMIT_NPROC)", resource.getrlimit, resource.RLIMIT_NPROC)[1],
-        "cgroup": group.folder,
-        "no_cgroup": group.why,
-        "memory_most": _memory_most(group.memory_most),
-    }
 
 
 def _endpoints(
@@ -303,25 +277,6 @@ def _repository(workspace: str, layout: "GitLayout | None") -> Repository | None
     objects = f"{layout.commondir}/objects"
     there = bool(layout.commondir) and os.path.isdir(objects) and not os.path.islink(objects)
     return Repository(layout.gitdir, layout.commondir, layout.untrusted, here, objects if there else "")
-
-
-QUOTAS: Final = ("max_inotify_instances", "max_inotify_watches")
-"""Kernel resources that all processes of a uid share (namespaces(7), /proc/sys/user)."""
-
-
-def _quotas() -> Iterator[tuple[str, int]]:
-    """Half of what the caller has, so that nothing inside takes all of it from the caller's programs."""
-    for name in QUOTAS:
-        with suppress(ValueError):
-            yield name, max(1, int(files.content(f"/proc/sys/user/{name}")) // 2)
-
-
-def _memory_most(left: int) -> int:
-    """Bytes that this host has (proc_meminfo(5)), or that the control groups above leave to us, if less."""
-    total = 0
-    with suppress(ValueError, IndexError):
-        total = int(files.content("/proc/meminfo").split()[1]) << 10
-    return min(filter(None, (total, left)), default=0)
 
 
 def _hidden_names(hide: tuple[Place, ...], trees: list[str]) -> tuple[Place, ...]:

@@ -35,9 +35,8 @@ TRIES: Final = 64
 STUCK: Final = 1000
 """Paths of which it is recorded, once each, that they could not be taken away."""
 SPOTS: Final = 256
-"""Folders watched beyond those of the launch, each with an open fd: a name has spellings without end, so past
-it folders are looked into without being kept, and the watch is blind.
-"""
+"""Folders watched beyond those of the launch, each with an open fd; past it the watch is blind: spellings of a
+name have no end."""
 
 _APPEARS: Final = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVED_FROM
 _CHANGES: Final = _APPEARS | inotify.IN_MODIFY | inotify.IN_CLOSE_WRITE
