@@ -35,8 +35,8 @@ TRIES: Final = 64
 STUCK: Final = 1000
 """Paths of which it is recorded, once each, that they could not be taken away."""
 SPOTS: Final = 256
-"""Folders watched beyond those of the launch, each with an open fd; past it the watch is blind: spellings of a
-name have no end."""
+"""Folders watched beyond those of the launch, each with an open fd; past it the watch is blind: the
+spellings of a name have no end."""
 
 _APPEARS: Final = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_MOVED_FROM
 _CHANGES: Final = _APPEARS | inotify.IN_MODIFY | inotify.IN_CLOSE_WRITE
