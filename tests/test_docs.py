@@ -302,7 +302,12 @@ def table_of_deliveries() -> str:
 
 def table_of_tiers() -> str:
     """What is refused until it is named, then what is warned of: a row for each reason in the two tables."""
-    rows = [(row.tier, row.reason, row.pattern) for row in AUTO_EXEC if not row.pattern.startswith(".git/")]
+    of_git = {f".git/{row.name}" for row in PROTECTED if row.place != "workspace"}
+    rows = [
+        (row.tier, row.reason, row.pattern)
+        for row in AUTO_EXEC
+        if row.pattern.removesuffix("/*") not in of_git
+    ]
     rows += [
         (REFUSED, row.reason, row.name if row.place == "workspace" else f".git/{row.name}")
         for row in PROTECTED

@@ -155,7 +155,7 @@ def row_above(above: autoexec.Within, name: str) -> autoexec.AutoExec | None:
 def _rows_above() -> dict[str, autoexec.AutoExec]:
     return {
         canonical(part): row
-        for row in autoexec.AUTO_EXEC
+        for row in sorted(autoexec.AUTO_EXEC, key=lambda row: row.tier == REFUSED)
         for part in row.pattern.removesuffix("/*").split("/")[:-1]
         if part.startswith(".")
     }

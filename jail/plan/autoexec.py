@@ -8,7 +8,7 @@ depth.
 """
 
 from jail.light import Final, NamedTuple
-from jail.plan.protected import canonical
+from jail.plan.protected import PROTECTED, canonical
 
 NEVER: Final = "never"
 """The word for what no row says: that a change cannot be applied at all."""
@@ -26,9 +26,10 @@ TODO: Final = "git-rebase-todo"
 class AutoExec(NamedTuple):
     """One kind of file that runs by itself.
 
-    `pattern`: a name anywhere ("Makefile"), with any suffixes ("sitecustomize.*"), an ending ("*.pth"), or
-    all beneath a folder (".github/workflows/*", ".git/hooks/*"); `tier`: WARNED or REFUSED; `uncalled`: it
-    runs with every start of a program, whoever starts it for whatever, so it is never delivered unasked.
+    `pattern`: a name anywhere ("Makefile"), a path ("bin/activate"), an ending ("*.pth"), a name with one
+    `*` in it or at its end ("compose*.yml"), or all beneath a folder (".github/workflows/*"); `tier`: WARNED
+    or REFUSED; `uncalled`: it runs with every start of a program, whoever starts it for whatever, so it is
+    never delivered unasked.
     """
 
     pattern: str
@@ -41,11 +42,12 @@ def _rows(reason: str, patterns: str, tier: str = WARNED, *, uncalled: bool = Fa
     return tuple(AutoExec(pattern, reason, tier, uncalled) for pattern in patterns.split())
 
 
-AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
+_ROWS: Final[tuple[AutoExec, ...]] = (
     *_rows("make runs it", "Makefile GNUmakefile *.mk BSDmakefile"),
     *_rows(
         "the task runner runs it",
-        "justfile .justfile Taskfile.yml Taskfile.yaml Rakefile noxfile.py tox.ini dodo.py tasks.py",
+        "justfile .justfile Taskfile.yml Taskfile.yaml Rakefile noxfile.py tox.ini dodo.py tasks.py"
+        " Vagrantfile Tiltfile",
     ),
     *_rows(
         "the build runs it",
@@ -53,9 +55,16 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
     ),
     *_rows(
         "the build runs it",
-        "settings.gradle gradlew pom.xml BUILD.bazel WORKSPACE configure configure.ac binding.gyp",
+        "settings.gradle gradlew pom.xml BUILD.bazel WORKSPACE configure configure.ac binding.gyp *.cmake"
+        " CMakePresets.json CMakeUserPresets.json BUILD *.bzl MODULE.bazel"
+        " WORKSPACE.bazel .bazelrc tools/bazel",
     ),
-    *_rows("cargo takes runner, linker and wrapper from it", ".cargo/*"),
+    *_rows(
+        "the build runs it",
+        "mvnw mvnw.cmd .mvn/* gradle/wrapper/* gradle.properties gradlew.bat settings.gradle.kts flake.nix"
+        " shell.nix default.nix devenv.nix",
+    ),
+    *_rows("cargo takes runner, linker and wrapper from it", ".cargo/* rust-toolchain rust-toolchain.toml"),
     *_rows("npm, yarn and pnpm run its scripts", "package.json"),
     *_rows(
         "the package manager takes registries, scripts or plugins from it",
@@ -63,13 +72,19 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
     ),
     *_rows(
         "the package manager takes registries, scripts or plugins from it",
-        ".yarn/* pnpm-workspace.yaml bunfig.toml pip.conf",
+        ".yarn/* pnpm-workspace.yaml bunfig.toml pip.conf uv.toml .pypirc Gemfile composer.json deno.json"
+        " deno.jsonc",
     ),
-    *_rows("pytest imports it", "conftest.py pytest.ini"),
+    *_rows("node runs it before anything of yarn's", ".pnp.cjs .pnp.loader.mjs"),
+    *_rows("pytest imports it", "conftest.py pytest.ini conftest*.pyc conftest*.so"),
     *_rows(
         "python runs it at each start",
         "*.pth sitecustomize.* usercustomize.* sitecustomize/* usercustomize/*",
         uncalled=True,
+    ),
+    *_rows(
+        "a debugger or an interpreter runs it at its start",
+        ".Rprofile .Renviron .irbrc .pryrc .pdbrc .gdbinit .lldbinit .ghci .iex.exs .psqlrc .sqliterc",
     ),
     *_rows("python takes its home and its packages from it", "pyvenv.cfg", REFUSED),
     *_rows(
@@ -77,32 +92,59 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
         "bin/activate bin/activate.csh bin/activate.fish bin/activate.nu bin/activate.ps1 bin/activate.xsh"
         " bin/activate.bat bin/activate_this.py bin/deactivate.nu Scripts/activate Scripts/activate.bat"
         " Scripts/activate.fish Scripts/activate.nu Scripts/activate.ps1 Scripts/activate.xsh"
-        " Scripts/activate_this.py",
+        " Scripts/activate_this.py etc/conda/activate.d/* etc/conda/deactivate.d/*",
         REFUSED,
     ),
     *_rows("pip and build run it, or the back end that it names", "setup.py setup.cfg pyproject.toml"),
     *_rows(
         "direnv, mise or asdf runs it on entering the folder",
-        ".envrc mise.toml .mise.toml .mise/* .tool-versions",
+        ".envrc mise.toml .mise.toml .mise/* .tool-versions mise.local.toml .mise.local.toml mise/*"
+        " .config/mise/* .config/mise.toml .direnv/*",
     ),
+    *_rows(
+        "direnv runs it on entering the folder and asks nobody again",
+        ".envrc.local flake-profile*.rc nix-profile*.rc",
+        REFUSED,
+    ),
+    *_rows("its variables reach what is run in the folder", ".env .env.local"),
     *_rows(
         "a shell runs it at start",
-        ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile .bash_logout",
+        ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile .bash_logout .bash_aliases"
+        " .zlogin .zlogout .config/fish/* .inputrc .tmux.conf",
     ),
-    *_rows("git obeys it when it is a person's or an included one", ".gitconfig", REFUSED),
+    *_rows("a folder that PATH leads into, where it is a person's", ".local/bin/*"),
+    *_rows("the session of a person runs it", ".config/systemd/* .config/autostart/*", REFUSED),
+    *_rows("ssh obeys it, and who may log in with it", ".ssh/*", REFUSED),
+    *_rows("git obeys it when it is a person's or an included one", ".gitconfig .config/git/*", REFUSED),
+    *_rows(
+        "its keys make hg or jj run programs", ".hg/hgrc .hg/hgrc-not-shared .jj/repo/config.toml", REFUSED
+    ),
+    *_rows("arc loads the libraries that it names", ".arcconfig"),
     *_rows(
         "the editor runs its tasks and settings",
-        ".vscode/* .idea/* .zed/* .fleet/* *.code-workspace .exrc .nvim.lua .vimrc",
+        ".vscode/* .idea/* .zed/* .fleet/* *.code-workspace .exrc .nvim.lua .vimrc .nvimrc .lvimrc"
+        " .helix/* .vs/* .nova/*",
     ),
-    *_rows("the editor runs its tasks and settings", ".dir-locals.el"),
-    *_rows("hooks of git", ".husky/* .githooks/*", REFUSED),
+    *_rows("the editor runs its tasks and settings", ".dir-locals.el .dir-locals-2.el"),
+    *_rows(
+        "the editor's checker runs it, or what it names",
+        "rust-analyzer.toml .rubocop.yml .solargraph.yml eslint.config.* .eslintrc .eslintrc.*"
+        " prettier.config.* .prettierrc .prettierrc.*",
+    ),
+    *_rows(
+        "hooks of git",
+        ".husky/* .githooks/* .git-hooks/* .hooks/* .lefthook/* .lefthook-local/*",
+        REFUSED,
+    ),
     *_rows(
         "says what hooks of git run",
-        ".pre-commit-config.yaml .pre-commit-config.yml lefthook.yml .lefthook.yml lefthook.yaml",
+        ".pre-commit-config.yaml .pre-commit-config.yml lefthook.* .lefthook.* lefthook-local.*"
+        " .lefthook-local.*",
     ),
     *_rows(
         "says what hooks of git run",
-        ".lintstagedrc .lintstagedrc.json lint-staged.config.js .overcommit.yml",
+        ".lintstagedrc .lintstagedrc.* lint-staged.config.* .overcommit.yml .commitlintrc .commitlintrc.*"
+        " commitlint.config.* .simple-git-hooks.*",
     ),
     *_rows(
         "CI runs it",
@@ -110,11 +152,13 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
     ),
     *_rows(
         "CI runs it",
-        "azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .woodpecker.yml appveyor.yml action.yml",
+        "azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .woodpecker.yml appveyor.yml action.yml"
+        " action.yaml .gitlab/* .buildkite/* .cirrus.yml .semaphore/*",
     ),
     *_rows(
         "docker runs it",
-        "Dockerfile Containerfile docker-compose.yml docker-compose.yaml compose.yml compose.yaml",
+        "Dockerfile Containerfile Dockerfile.* Containerfile.* *.dockerfile docker-compose*.yml"
+        " docker-compose*.yaml compose*.yml compose*.yaml",
     ),
     *_rows(
         "commands that an editor runs on the host and in containers", ".devcontainer/* .devcontainer.json"
@@ -123,6 +167,11 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
     *_rows("selects drivers that git runs", "info/attributes", REFUSED),
     *_rows("names repositories that git fetches", ".gitmodules"),
     *_rows("git runs its exec lines when the rebase goes on", TODO),
+    *_rows(
+        "git goes on with it, and runs what it names",
+        ".git/rebase-merge/* .git/rebase-apply/* .git/sequencer/* .git/rr-cache/* BISECT_*",
+    ),
+    *_rows("git fetches from it and pushes to it", ".git/remotes/* .git/branches/*"),
     *_rows("git runs what is in it", ".git/hooks/*", REFUSED),
     *_rows("its keys make git run programs", ".git/config .git/config.worktree .git/commondir", REFUSED),
     *_rows(
@@ -131,9 +180,38 @@ AUTO_EXEC: Final[tuple[AutoExec, ...]] = (
         REFUSED,
     ),
     *_rows(
-        "instructions or settings of an agent", ".cursor/* .gemini/* .cursorrules .windsurfrules", REFUSED
+        "instructions or settings of an agent",
+        ".cursor/* .gemini/* .cursorrules .windsurfrules .agents/* .kilocode/* .kilocodemodes .kilocoderules",
+        REFUSED,
+    ),
+    *_rows(
+        "instructions that the next agent session obeys",
+        ".clinerules .clinerules/* .roorules .roorules/* .rules .rules/*",
+        REFUSED,
     ),
 )
+
+
+_ROOT_ALONE: Final = frozenset([".git", ".agent", "RESEARCH.md"])
+"""What is protected in the root of a workspace, and a name like any other in a folder of it."""
+
+
+def _of_workspaces() -> tuple[AutoExec, ...]:
+    """What is protected in the root of a workspace counts in any folder: somebody opens that one alone."""
+    known = {row.pattern for row in _ROWS}
+    patterns = {
+        f"{row.name}/*" if row.kind == "folder" else row.name: row.reason
+        for row in PROTECTED
+        if row.place == "workspace" and row.name not in _ROOT_ALONE
+    }
+    return tuple(
+        AutoExec(name, why, REFUSED)
+        for name, why in patterns.items()
+        if name not in known and f"{name}/*" not in known
+    )
+
+
+AUTO_EXEC: Final[tuple[AutoExec, ...]] = (*_ROWS, *_of_workspaces())
 
 
 class Within(NamedTuple):
@@ -152,15 +230,19 @@ _ByLast = dict[str, list[tuple[tuple[str, ...], AutoExec]]]
 
 
 class _Compiled(NamedTuple):
-    """The table, to be asked: names, those before the first dot, and endings; paths, and folders with all
-    beneath them, by their last component.
+    """The table, to be asked: names, endings, and names with a `*` by their first letters, parted at it;
+    paths, and folders with all beneath them, by their last component.
     """
 
     names: dict[str, AutoExec]
-    stems: dict[str, AutoExec]
     endings: dict[str, AutoExec]
+    starred: dict[str, list[tuple[str, str, AutoExec]]]
     paths: _ByLast
     folders: _ByLast
+
+
+_LETTERS: Final = 4
+"""How many a name with a `*` has before it, at least: a name is compared with few of them."""
 
 
 def _compile() -> _Compiled:
@@ -173,8 +255,9 @@ def _compile() -> _Compiled:
             table.paths.setdefault(parts[-1], []).append((parts, row))
         elif parts[0].startswith("*."):
             table.endings[parts[0][1:]] = row
-        elif parts[0].endswith(".*"):
-            table.stems[parts[0][:-2]] = row
+        elif "*" in parts[0]:
+            head, _, tail = parts[0].partition("*")
+            table.starred.setdefault(head[:_LETTERS], []).append((head, tail, row))
         else:
             table.names[parts[0]] = row
     return table
@@ -192,12 +275,11 @@ _SPOKEN_OF: Final = frozenset((*_TABLE.names, *_TABLE.paths, *_TABLE.folders))
 
 def is_spoken_of(name: str) -> bool:
     """Whether a row may speak of a canonical name in a folder that no row speaks of: most names end here."""
-    return name in _SPOKEN_OF or ("." in name and _by_dots(name) is not None)
-
-
-def _by_dots(name: str) -> AutoExec | None:
-    """The row of a name that has a dot, by what stands before the first or after the last."""
-    return _TABLE.stems.get(name[: name.index(".")]) or _TABLE.endings.get(name[name.rindex(".") :])
+    return (
+        name in _SPOKEN_OF
+        or name[:_LETTERS] in _TABLE.starred
+        or ("." in name and name[name.rindex(".") :] in _TABLE.endings)
+    )
 
 
 def enter(above: Within, name: str) -> Within:
@@ -210,10 +292,17 @@ def row_of(above: Within, name: str) -> AutoExec | None:
     """The gravest row that speaks of a canonical name in the folder `above`, by the name wherever it lies, or
     by the folders it lies in; of two alike the one by the name. None where there is none.
     """
-    found = _TABLE.names.get(name)
+    found = _TABLE.names.get(name) or _starred(name)
     if found is None and "." in name:
-        found = _by_dots(name)
+        found = _TABLE.endings.get(name[name.rindex(".") :])
     return _graver(_graver(found, above.row), _ending(_TABLE.paths, (*above.tail, name)))
+
+
+def _starred(name: str) -> AutoExec | None:
+    for head, tail, row in _TABLE.starred.get(name[:_LETTERS], ()):
+        if len(name) >= len(head) + len(tail) and name.startswith(head) and name.endswith(tail):
+            return row
+    return None
 
 
 def _graver(row: AutoExec | None, other: AutoExec | None) -> AutoExec | None:

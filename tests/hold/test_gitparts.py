@@ -2,8 +2,10 @@
 
 import pytest
 
-from jail.hold.change import DELETED, MODIFIED, PLAIN, REFUSED
-from support.changed import FOLDER, change, file, link, met
+from jail.hold.change import DELETED, MODIFIED, PLAIN, REFUSED, WARNED
+from jail.hold.ground import Ground
+from jail.hold.tiers import judged
+from support.changed import FOLDER, WORKSPACE, Sides, change, file, link, met, tree
 
 GIT = {"HEAD": b"ref: refs/heads/main\n", "objects/x": b"", "refs/x": b""}
 """Names that make a folder a git dir."""
@@ -20,6 +22,14 @@ def git_dir(folder: str, **more: bytes) -> dict[str, bytes | str]:
         ("hooks/pre-commit.sample", b"#!/bin/sh\n", PLAIN),
         ("hooks/sub/x.sample", b"#!/bin/sh\n", REFUSED),
         ("config", b"[core]\n\tbare = false\n", PLAIN),
+        ("config/x", b"[core]\n\tbare = false\n", REFUSED),
+        ("rebase-merge/strategy", b"evil", WARNED),
+        ("rebase-apply/x", b"", WARNED),
+        ("sequencer/todo", b"", WARNED),
+        ("rr-cache/a/postimage", b"", WARNED),
+        ("remotes/origin", b"URL: x", WARNED),
+        ("branches/x", b"", WARNED),
+        ("BISECT_RUN", b"", WARNED),
         ("config", b"[core]\n\tfsmonitor = ./x\n", REFUSED),
         ("config", b"[core\n", REFUSED),
         ("config.worktree", b"", REFUSED),
@@ -93,3 +103,29 @@ def test_what_makes_a_git_dir_of_a_folder_is_as_grave_as_what_lies_there(
     state = file() if last == "x/HEAD" else FOLDER
     assert met(change(last, new=state), old, new)[0] == tier
     assert met(change(last, MODIFIED), old, new)[0] == PLAIN, "it was one before"
+
+
+@pytest.mark.parametrize("path", ["sequencer/x.c", "remotes/x", "branches/x", "rebase-merge/x"])
+def test_what_git_left_half_done_is_such_in_a_git_dir_alone(path: str) -> None:
+    assert met(change(f"src/{path}"), new={f"src/{path}": b"x"}) == (PLAIN, "")
+    assert met(change(f".git/{path}", DELETED), old={f".git/{path}": b"x"}) == (PLAIN, "")
+
+
+class Counting(Sides):
+    asked = 0
+
+    def names(self, path: str) -> frozenset[str]:
+        self.asked += 1
+        return super().names(path)
+
+
+@pytest.mark.parametrize("name", ["hooks", "info", "objects/info", "config", "sequencer"])
+def test_what_a_deep_folder_is_to_git_is_asked_once_and_not_for_each_name_in_it(name: str) -> None:
+    folder = "/".join([name] * 200)
+    sides = Counting({}, {f"{folder}/x": b""})
+    ground = Ground(tree(), WORKSPACE, sides, lambda _: "")
+    first = [judged(change(f"{folder}/{number}"), ground) for number in range(2)]
+    asked = sides.asked
+    found = [judged(change(f"{folder}/{number}"), ground) for number in range(100)]
+    assert {each.tier for each in (*first, *found)} == {PLAIN}
+    assert sides.asked == asked

@@ -47,7 +47,10 @@ from support.changed import FOLDER, WORKSPACE, Sides, change, file, link, met, t
             for path in (".agent/state", ".agent/Makefile", ".claude/conftest.py", ".mcp.json")
         ),
         *((path, REFUSED) for path in (".jail.toml", ".github/copilot-instructions.md", ".github/hooks/x")),
-        *((path, REFUSED) for path in (".windsurf/rules", ".cursorignore", ".git", "sub/.git")),
+        *(
+            (path, REFUSED)
+            for path in (".windsurf/rules", ".cursorignore", ".git", "sub/.git", "a/.jail.toml")
+        ),
         *((path, REFUSED) for path in (".venv/pyvenv.cfg", ".venv/bin/activate", ".venv/bin/Activate.ps1")),
         # names as the most forgiving file system has them
         *(
@@ -58,7 +61,6 @@ from support.changed import FOLDER, WORKSPACE, Sides, change, file, link, met, t
         # protected in the root of the workspace only
         ("docs/RESEARCH.md", PLAIN),
         ("docs/.agent/x", PLAIN),
-        ("a/.jail.toml", PLAIN),
     ],
 )
 @pytest.mark.parametrize("what", [ADDED, MODIFIED])
@@ -125,7 +127,8 @@ def test_what_was_said_before_stays() -> None:
         # in the place of a folder that something runs from
         (".husky", "x", REFUSED, "hooks of git"),
         (".vscode", "x", WARNED, "the editor runs its tasks and settings"),
-        (".github", "x", WARNED, "CI runs it"),
+        (".github/workflows", "x", WARNED, "CI runs it"),
+        (".github", "x", REFUSED, "settings, hooks or permissions of an agent"),
         (".claude", "x", REFUSED, "instructions or settings of an agent"),
         (".git", "x", REFUSED, "as a file or link it sends git to another git dir"),
         ("Makefile", "x", WARNED, "make runs it"),

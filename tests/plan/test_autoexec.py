@@ -4,7 +4,7 @@ import pytest
 
 from jail.plan import autoexec
 from jail.plan.autoexec import AUTO_EXEC, AutoExec
-from jail.plan.protected import canonical
+from jail.plan.protected import PROTECTED, canonical
 
 
 def by_path(path: str) -> AutoExec | None:
@@ -51,6 +51,23 @@ def test_control_ordinary_names_are_not_spoken_of() -> None:
         (".vscode", None),
         ("workflows/ci.yml", None),
         (".github/ci.yml", None),
+        ("docker-compose.yml", "docker-compose*.yml"),
+        ("docker-compose.override.yml", "docker-compose*.yml"),
+        ("Compose-DEV.YAML", "compose*.yaml"),
+        ("docker-compose.py", None),
+        ("composition.yml", None),
+        ("compose.yml.bak", None),
+        ("eslint.config.mjs", "eslint.config.*"),
+        ("eslint.config", None),
+        ("x/__pycache__/sitecustomize.cpython-312.pyc", "sitecustomize.*"),
+        ("sitecustomize/__init__.py", "sitecustomize/*"),
+        (".env", ".env"),
+        (".environment", None),
+        ("sub/.clinerules/x.md", ".clinerules/*"),
+        ("sub/.continue/config.yaml", ".continue/*"),
+        ("sub/.github/instructions/a.md", ".github/instructions/*"),
+        ("conda/activate.d/x.sh", None),
+        ("x/etc/conda/activate.d/x.sh", "etc/conda/activate.d/*"),
         ("Makefile.am.txt", None),
         ("not-a-Makefile", None),
         ("pth", None),
@@ -65,10 +82,11 @@ def test_which_paths_run_by_themselves(path: str, pattern: str | None) -> None:
 
 
 def test_what_a_folder_hands_down_does_not_grow_with_its_depth() -> None:
-    here = autoexec.TOP
+    here = late = autoexec.TOP
     for level in range(1000):
         here = autoexec.enter(here, f"{level}")
-    assert here == autoexec.enter(autoexec.enter(autoexec.TOP, "998"), "999")
+        late = autoexec.enter(late, f"{level}") if level > 990 else late
+    assert here == late
 
 
 def test_all_beneath_a_named_folder_is_spoken_of_and_not_the_folder_itself() -> None:
@@ -79,6 +97,27 @@ def test_all_beneath_a_named_folder_is_spoken_of_and_not_the_folder_itself() -> 
         assert row is not None
         assert row.pattern == ".vscode/*"
         here = autoexec.enter(here, "folder")
+
+
+def test_a_name_with_a_star_has_letters_enough_before_it_to_be_found_by() -> None:
+    starred = [
+        row.pattern
+        for row in AUTO_EXEC
+        if "*" in row.pattern and not row.pattern.endswith("/*") and not row.pattern.startswith("*.")
+    ]
+    assert starred
+    assert all(pattern.index("*") >= 4 and pattern.count("*") == 1 for pattern in starred)
+    assert not any("/" in pattern for pattern in starred)
+
+
+def test_what_is_protected_in_the_root_of_a_workspace_counts_in_each_folder() -> None:
+    """Somebody opens that folder alone, and it is the root then."""
+    own = (".git", ".agent", "RESEARCH.md")
+    for row in PROTECTED:
+        if row.place == "workspace" and row.name not in own:
+            paths = [f"deep/down/{row.name}{below}" for below in ("", "/x")]
+            assert any(map(by_path, paths[row.kind == "folder" :])), row.name
+    assert [by_path(f"docs/{name}") for name in own] == [None] * 3
 
 
 def test_no_pattern_stands_twice() -> None:
@@ -97,11 +136,24 @@ def test_no_pattern_stands_twice() -> None:
         ),
         *((path, "refused") for path in (".venv/pyvenv.cfg", ".venv/bin/activate", "e/Scripts/Activate.ps1")),
         *((path, "refused") for path in ("CLAUDE.md", "pkg/AGENTS.md", ".claude/settings.json", ".mcp.json")),
+        *(
+            (path, "refused")
+            for path in (".envrc.local", ".direnv/flake-profile-a1.rc", ".ssh/config", ".config/git/config")
+        ),
+        *((path, "refused") for path in (".hg/hgrc", ".jj/repo/config.toml", ".git-hooks/x", ".lefthook/x")),
+        *((path, "refused") for path in ("sub/.clinerules", "sub/.kiro/x", "sub/.jail.toml", ".agents/x")),
         # warned: the day's work, which runs when somebody builds, tests, opens or pushes
         *((path, "warned") for path in ("Makefile", ".envrc", "conftest.py", "site-packages/x.pth")),
         *((path, "warned") for path in (".github/workflows/ci.yml", ".gitlab-ci.yml", "package.json")),
         *((path, "warned") for path in (".vscode/tasks.json", ".idea/x", ".pre-commit-config.yaml")),
-        *((path, "warned") for path in (".gitattributes", ".gitmodules", "git-rebase-todo")),
+        *((path, "warned") for path in (".gitattributes", ".gitmodules", "git-rebase-todo", "BISECT_RUN")),
+        *((path, "warned") for path in (".git/rebase-merge/strategy", ".git/remotes/x", ".git/rr-cache/a/b")),
+        *((path, "warned") for path in (".direnv/python-3.12/bin/x", ".env", "flake.nix", ".Rprofile")),
+        *(
+            (path, "warned")
+            for path in ("lefthook-local.yml", ".lintstagedrc.mjs", "Dockerfile.dev", ".bzl.bzl")
+        ),
+        *((path, "warned") for path in (".devcontainer/x", "sub/.devcontainer.json")),
     ],
 )
 def test_the_tier_of_a_path(path: str, tier: str) -> None:
