@@ -13,6 +13,7 @@ them escaped. What is deleted may have control characters in its name: nothing c
 
 import os
 import unicodedata
+from functools import lru_cache
 
 from jail.hold.change import State
 from jail.light import Final
@@ -44,10 +45,15 @@ def complaint(path: str, new: State) -> str:
         return ""
     if is_too_long(path):
         return f"a path of more than {PATH_BYTES} bytes"
-    for name in path.split("/"):
-        if wrong := _wrong(name, made=new.kind != "absent"):
-            return wrong
-    return ""
+    folder, slash, name = path.rpartition("/")
+    made = new.kind != "absent"
+    return (_of_folder(folder, made=made) if slash else "") or _wrong(name, made=made)
+
+
+@lru_cache(maxsize=256)
+def _of_folder(path: str, *, made: bool) -> str:
+    """Asked again and again for the folder that a sorted list is in, however deep it is."""
+    return next((wrong for name in path.split("/") if (wrong := _wrong(name, made=made))), "")
 
 
 def is_too_long(path: str) -> bool:

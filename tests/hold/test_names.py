@@ -80,3 +80,17 @@ def test_a_path_is_too_long_by_its_bytes_whatever_its_characters() -> None:
     for letter, size in (("a", 1), ("é", 2), ("\udcff", 1), ("🐙", 4)):
         assert not names.is_too_long(letter * (names.PATH_BYTES // size))
         assert names.is_too_long(letter * (names.PATH_BYTES // size + 1))
+
+
+def test_a_deep_folder_is_looked_at_once_and_not_for_each_name_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    wrong = names._wrong
+
+    def counting(name: str, *, made: bool) -> str:
+        asked.append(name)
+        return wrong(name, made=made)
+
+    monkeypatch.setattr(names, "_wrong", counting)
+    folder = "/".join(["hooks"] * 500)
+    assert not any(names.complaint(f"{folder}/{number}", CONTENT) for number in range(100))
+    assert len(asked) == 500 + 100
