@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from jail.hold import sources
+from jail.hold import packages, sources
 from jail.hold.change import (
     ADDED,
     DELETED,
@@ -35,7 +35,7 @@ from jail.report.difference import difference, too_long
 _FILLED: Final = frozenset(["node_modules", "site-packages", ".git"])
 """Folders that a program fills: of what is plain in them a list says the number."""
 _STORES: Final = frozenset(["node_modules"])
-"""Those where that holds for warnings too: each package has a package.json."""
+"""Those where each package has a package.json."""
 
 
 def path_of(review: Review, tree: str, path: str) -> str:
@@ -59,7 +59,7 @@ def row(review: Review, change: Change) -> Row:
         _detail(review, change),
         _mode(change),
         _to_write(review, change) if change.what not in (DELETED, MODE, TIME, SETTINGS) else 0,
-        _fold(path, change.tier),
+        _fold(path, change),
     )
 
 
@@ -80,12 +80,21 @@ def _conflict(change: Change) -> str:
     return f"conflict: {change.conflict}" if change.tier == REFUSED else change.conflict
 
 
-def _fold(path: str, tier: str) -> str:
+def _fold(path: str, change: Change) -> str:
+    """The folder that a change is told with as one number: what is plain in one that a program fills, and in
+    a store of packages their lists too, where these say no more than that.
+    """
+    if change.tier == WARNED:
+        is_list = canonical(path.rpartition("/")[2]) == "package.json" and change.new.kind == "file"
+        if not is_list or not packages.is_ordinary(change.reason):
+            return ""
+    elif change.tier:
+        return ""
     at = path.find("/")
     start = 0
     while at >= 0:
         name = canonical(path[start:at])
-        if name in _STORES or (name in _FILLED and tier != WARNED):
+        if name in _STORES or (name in _FILLED and change.tier != WARNED):
             return path[:at]
         start, at = at + 1, path.find("/", at + 1)
     return ""

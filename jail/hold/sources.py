@@ -7,8 +7,8 @@ its host, for a repository and for files that anybody can put on a host its owne
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 MOST_BYTES: Final = 8 << 20
 """A list that is longer is not read; the largest lock files of real projects have some 4 MiB."""
@@ -18,12 +18,6 @@ WIDTH: Final = 60
 """Characters of one name."""
 UNREAD: Final = "it cannot be read"
 
-_TEXT_KEYS: Final = frozenset(
-    "name version description keywords homepage bugs license licenses author contributors maintainers "
-    "funding repository private files readme os cpu engines sideEffects types typings".split()
-)
-"""Keys of a package.json that say something to people (package.json(5)); files, os and cpu leave out, and
-name no program."""
 _LOCKS: Final = frozenset(
     "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock deno.lock uv.lock poetry.lock "
     "pdm.lock pipfile.lock cargo.lock go.sum gemfile.lock composer.lock mix.lock podfile.lock".split()
@@ -115,50 +109,20 @@ def _short_forms(text: str) -> Iterator[str]:
             at = text.find(form, at + len(form) + len(word))
 
 
-def package_changes(old: bytes | None, new: bytes | None) -> str:
-    """What of a package.json changed that some program obeys: "scripts: +postinstall; main"; "" for
-    nothing.
-    """
-    after = _package(new)
-    if after is None:
-        return UNREAD
-    before = {} if old is None else _package(old)
-    if before is None:
-        return "what was there before cannot be read"
-    try:
-        every = [key for key in {**before, **after} if key not in _TEXT_KEYS]
-        keys = [key for key in every if before.get(key) != after.get(key)]
-        return "; ".join(_told(key, before.get(key), after.get(key)) for key in keys[:SHOWN]) + _more(keys)
-    except RecursionError:  # nested as deep as it could just be read
-        return UNREAD
-
-
-def _package(content: bytes | None) -> dict[str, Any] | None:
-    if content is None or len(content) > MOST_BYTES:
-        return None
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _told(key: str, before: object, after: object) -> str:
-    if not isinstance(before, Mapping | None) or not isinstance(after, Mapping | None):
-        return _short(key)
-    old, new = before or {}, after or {}
-    signs = [f"+{_short(name)}" for name in new if name not in old]
-    signs += [f"~{_short(name)}" for name in new if name in old and new[name] != old[name]]
-    signs += [f"-{_short(name)}" for name in old if name not in new]
-    return f"{_short(key)}: {' '.join(signs[:SHOWN])}{_more(signs)}" if signs else _short(key)
-
-
 def _some(names: list[str]) -> str:
     return ", ".join(map(_short, names[:SHOWN])) + _more(names)
 
 
 def _more(names: list[str]) -> str:
     return f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+
+
+def named(text: str) -> str:
+    """A name from a file as it stands in a reason: quoted where it could be taken for more than one."""
+    return _short(text if _PLAIN.issuperset(text) else json.dumps(text, ensure_ascii=False))
+
+
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./@:~^*#")
 
 
 def _short(name: str) -> str:

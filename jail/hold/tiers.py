@@ -9,7 +9,7 @@ import os.path
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from jail.hold import gitparts, sources
+from jail.hold import gitparts, packages, sources
 from jail.hold.change import (
     DELETED,
     MODE,
@@ -192,7 +192,7 @@ def _by_content(change: Change, path: str, name: str, verdict: Verdict, ground: 
     old = contents.old(was) if change.old.kind in ("file", "unknown") else None
     new = contents.new(path)
     if package:
-        told = sources.package_changes(old, new)
+        told = packages.package_changes(old, new)
         return (WARNED, f"{verdict[1]}: {told}") if told else (PLAIN, "")
     told = sources.new_sources(name, old, new)
     return (WARNED, told) if told else verdict

@@ -24,8 +24,8 @@ LEFT: dict[str, bytes | str | None] = {
     "a/sub/3": b"three\n",
     "both": b"new",
     "src/main": b"new\n",
-    "node_modules/x/package.json": b'{"scripts": {"install": ""}}',
-    "node_modules/y/package.json": b'{"scripts": {"install": ""}}',
+    "node_modules/x/package.json": b'{"scripts": {"test": ""}}',
+    "node_modules/y/package.json": b'{"scripts": {"test": ""}}',
     "\x1bpipe": b"",
 }
 
@@ -130,6 +130,21 @@ def test_rows_of_a_package_manager_are_one_question(session: Kept) -> None:
         "node_modules/x/package.json",
         "node_modules/y/package.json",
     }
+
+
+def test_what_is_no_list_of_an_installed_package_is_asked_for_alone(session: Kept) -> None:
+    odd = {
+        "node_modules/.envrc": b"",
+        "node_modules/z/Makefile": b"",
+        "node_modules/z/package.json": b'{"scripts": {"postinstall": "x"}}',
+    }
+    (session.upper / "node_modules/z").mkdir()
+    for path, content in odd.items():
+        (session.upper / path).write_bytes(content)
+    (session.upper / "node_modules/out").symlink_to("/etc")
+    done, asked = walked(session, {"node_modules/x/package.json": "y"})
+    assert {*odd, "node_modules/out"} <= set(asked)
+    assert paths(done.applied).isdisjoint({*odd, "node_modules/out"})
 
 
 def test_an_answer_that_is_none_is_asked_again(session: Kept, capsys: pytest.CaptureFixture[str]) -> None:

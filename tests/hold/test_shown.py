@@ -6,6 +6,7 @@ import pytest
 
 from jail.hold import shown
 from jail.hold.change import DELETED, MODE, MODIFIED, RENAMED, SETTINGS, TIME, TYPE, Change, State
+from jail.hold.packages import REASON
 from jail.report.changes import Row
 from support.changed import FOLDER, Kept, change, file, kept, link, tree
 
@@ -90,8 +91,30 @@ ROWS = [
         Row("A", "a", "refused", "b", "conflict: c", "0 B"),
     ),
     (
-        change("x/node_modules/y/package.json", tier="warned", reason="b", new=file("")),
-        Row("A", "x/node_modules/y/package.json", "warned", "b", detail="0 B", fold="x/node_modules"),
+        change("x/node_modules/y/package.json", tier="warned", reason=f"{REASON}: main", new=file("")),
+        Row(
+            "A",
+            "x/node_modules/y/package.json",
+            "warned",
+            f"{REASON}: main",
+            detail="0 B",
+            fold="x/node_modules",
+        ),
+    ),
+    *(
+        (change(path, tier=tier, reason=why, new=file("")), Row("A", path, tier, why, detail="0 B"))
+        for path, tier, why in (
+            ("node_modules/y/package.json", "warned", f"{REASON}: scripts: +postinstall"),
+            ("node_modules/y/package.json", "warned", f"{REASON}: it cannot be read"),
+            ("node_modules/.envrc", "warned", "direnv runs it"),
+            ("node_modules/y/Makefile", "warned", "make runs it"),
+            ("node_modules/y/Makefile", "warned", f"{REASON}: main"),
+            ("node_modules/y/CLAUDE.md", "refused", "instructions"),
+        )
+    ),
+    (
+        change("node_modules/y", tier="warned", reason="a link that leads out", new=link("/etc")),
+        Row("A", "node_modules/y", "warned", "a link that leads out"),
     ),
     (change(".git/a", new=file("")), Row("A", ".git/a", detail="0 B", fold=".git")),
     (
