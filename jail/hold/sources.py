@@ -1,119 +1,87 @@
-"""What lists of packages say: the parts of a package.json that changed, and where a lock file fetches from.
+"""What the lock files of packages say: where they fetch from, and what.
 
-Rule: the texts are hostile, so they are read by loops whose time is linear in their length, and what cannot
-be read is said, never passed over. A package.json is told by the keys that no tool could run anything from:
-whatever else changed is named. Of a lock file the sources that its old text has not are told: for a registry
-its host, for a repository and for files that anybody can put on a host its owner and name too.
+Rule: what cannot be read is said, never passed over, and what a tool would decode is decoded as it does: JSON
+and TOML are parsed, of other formats no line with an escape is taken for read. What the old file has not is
+told: sources (of a registry its host, of a repository its owner and name, what lies on this machine),
+packages, those that run scripts on installing, and another content under the same version.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
+
+from jail.hold import locks, locktext
 
 MOST_BYTES: Final = 8 << 20
 """A list that is longer is not read; the largest lock files of real projects have some 4 MiB."""
+TOML_BYTES: Final = 4 << 20
+"""The same for TOML, which takes a second or more for each MiB."""
+DOTS: Final = 1000
+"""In one line of TOML: a key of n parts takes the square of that (tomllib)."""
 SHOWN: Final = 3
 """Names in one reason, then a count."""
 WIDTH: Final = 60
 """Characters of one name."""
 UNREAD: Final = "it cannot be read"
 
-_LOCKS: Final = frozenset(
-    "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock deno.lock uv.lock poetry.lock "
-    "pdm.lock pipfile.lock cargo.lock go.sum gemfile.lock composer.lock mix.lock podfile.lock".split()
+_JSON: Final = frozenset("package-lock.json npm-shrinkwrap.json deno.lock pipfile.lock composer.lock".split())
+_TOML: Final = frozenset("uv.lock poetry.lock pdm.lock cargo.lock pylock.toml".split())
+_LINES: Final = frozenset(
+    "yarn.lock pnpm-lock.yaml bun.lock go.sum gemfile.lock mix.lock podfile.lock".split()
 )
-_GO_SUM: Final = "go.sum"
-_SCHEME: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.")
-_SCHEME_MOST: Final = 24
-_URL_MOST: Final = 1024
-_URL_END: Final = frozenset(" \t\r\n\"'<>(),;{}[]`|\\")
-_ANYBODYS: Final = (
-    ".git",
-    "/tarball/",
-    "/archive/",
-    "/releases/",
-    "/-/archive/",
-    "tar.gz/",
-    "/raw/",
-    "/zip/",
-)
-"""In a URL of a host where anybody can put files: the first two parts of the path belong to its owner."""
-_SHORT: Final = ("git@", "github:", "gitlab:", "bitbucket:", "gist:")
-"""Forms of npm and git without `//`."""
+_PIP: Final = (".txt", ".in")
 
 
 def is_lock(name: str) -> bool:
     """Whether a canonical name is that of a file with the packages to install."""
-    required = name.startswith(("requirements", "constraints")) and name.endswith((".txt", ".in"))
-    return name in _LOCKS or required
+    required = name.startswith(("requirements", "constraints")) and name.endswith(_PIP)
+    return name in _JSON or name in _TOML or name in _LINES or required
 
 
 def new_sources(name: str, old: bytes | None, new: bytes | None) -> str:
-    """What a lock file of the canonical name `name` fetches from now and did not before, for a person; "" for
+    """What a lock file of the canonical name `name` fetches now and did not before, for a person; "" for
     nothing. `None`: not there, or not read.
     """
-    if new is None or len(new) > MOST_BYTES:
+    before = b"" if old is None or len(old) > MOST_BYTES else old
+    after = None if new is None or len(new) > MOST_BYTES else _read(name, new, before)
+    if after is None:
         return UNREAD
-    known = _sources(name, old) if old is not None and len(old) <= MOST_BYTES else set()
-    found = [source for source in _sources(name, new) if source not in known]
-    return f"new sources: {_some(found)}" if found else ""
+    known = (_read(name, before, before) or locks.nothing()) if before else locks.nothing()
+    told = []
+    for what, found in locks.differences(known, after):
+        if what == "new packages" and found:
+            told.append(f"{len(found)} new package{'s' if len(found) > 1 else ''}: {_some(found)}")
+        elif found:
+            told.append(f"{what}: {_some(found)}")
+    return "; ".join(told)
 
 
-def _sources(name: str, content: bytes) -> dict[str, None]:
-    text = content.decode("utf-8", "surrogateescape")
-    if name == _GO_SUM:
-        return dict.fromkeys(line.partition(" ")[0][:_URL_MOST] for line in text.split("\n") if line.strip())
-    return dict.fromkeys(source for source in (*_urls(text), *_short_forms(text)) if source)
+def _read(name: str, content: bytes, old: bytes) -> locks.Found | None:
+    """What a lock file says; None where that cannot be known."""
+    try:
+        if name in _JSON:
+            return locks.of_tree(json.loads(content.decode("utf-8"))) if content.strip() else locks.nothing()
+        text = content.decode("utf-8", "surrogateescape")
+        if name in _TOML:
+            return _of_toml(text)
+        return locktext.of_lines(name, text, old.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return None
 
 
-def _urls(text: str) -> Iterator[str]:
-    at = text.find("://")
-    while at >= 0:
-        start = at
-        while start > 0 and at - start < _SCHEME_MOST and text[start - 1] in _SCHEME:
-            start -= 1
-        word = _word(text, at + 3)
-        yield _source(text[start:at].lower(), word)
-        at = text.find("://", at + 3 + len(word))
+def _of_toml(text: str) -> locks.Found | None:
+    if len(text) > TOML_BYTES or any(line.count(".") > DOTS for line in text.split("\n")):
+        return None
+    import tomllib  # most reviews have none to read
+
+    return locks.of_tree(tomllib.loads(text))
 
 
-def _word(text: str, start: int) -> str:
-    end = start
-    while end < len(text) and end - start < _URL_MOST and text[end] not in _URL_END:
-        end += 1
-    return text[start:end]
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(named, names[:SHOWN])) + _more(names)
 
 
-def _source(scheme: str, rest: str) -> str:
-    """The source of a URL: its host, and whose it is there; with the scheme where that is not https."""
-    host, _, path = rest.partition("/")
-    host = host.rpartition("@")[2].lower()
-    kind = scheme.rpartition("+")[2]
-    shown = "" if kind == "https" else f"{kind}://"
-    if "git" in scheme or any(mark in f"/{path}" for mark in _ANYBODYS):
-        owned = "/".join(path.partition("#")[0].partition("?")[0].split("/")[:2]).removesuffix(".git")
-        return f"{shown}{host}/{owned}".removesuffix("/")
-    return f"{shown}{host}"
-
-
-def _short_forms(text: str) -> Iterator[str]:
-    for form in _SHORT:
-        at = text.find(form)
-        while at >= 0:
-            word = _word(text, at + len(form))
-            if word and not word.startswith("//") and (at == 0 or not text[at - 1].isalnum()):
-                owner = "/".join(word.partition("#")[0].split("/")[:2]).removesuffix(".git")
-                # `git@` in a URL was a user, and is found with the URL.
-                if form != "git@" or ":" in owner:
-                    yield f"{form}{owner}"
-            at = text.find(form, at + len(form) + len(word))
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(map(_short, names[:SHOWN])) + _more(names)
-
-
-def _more(names: list[str]) -> str:
+def _more(names: Sequence[str]) -> str:
     return f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
 
 
@@ -122,7 +90,9 @@ def named(text: str) -> str:
     return _short(text if _PLAIN.issuperset(text) else json.dumps(text, ensure_ascii=False))
 
 
-_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./@:~^*#")
+_PLAIN: Final = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./@:~^*#=+<>!%&?[]"
+)
 
 
 def _short(name: str) -> str:

@@ -251,9 +251,10 @@ def test_a_tree_in_the_workspace_is_judged_by_its_place_in_it_and_not_by_what_li
             b'{"scripts": {"postinstall": "x"}}',
             (WARNED, "npm, yarn and pnpm run its scripts: scripts: +postinstall"),
         ),
-        ("uv.lock", b"https://a.example/", b"https://b.example/", (WARNED, "new sources: b.example")),
-        ("uv.lock", b"https://a.example/", b"https://a.example/x", (PLAIN, "")),
-        ("Package-Lock.json", b"", b"x", (PLAIN, "")),
+        ("yarn.lock", b"https://a.example/", b"https://b.example/", (WARNED, "new sources: b.example")),
+        ("yarn.lock", b"https://a.example/", b"https://a.example/x", (PLAIN, "")),
+        ("Package-Lock.json", b"", b"{}", (PLAIN, "")),
+        ("Package-Lock.json", b"", b"x", (WARNED, "it cannot be read")),
         (".claude/package.json", b"", b"{}", (REFUSED, "instructions or settings of an agent")),
     ],
 )
