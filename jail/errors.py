@@ -74,10 +74,22 @@ def _escape(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-_INVISIBLE = frozenset(
-    [0x061C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A), 0xFEFF]
+_IGNORABLE_RANGES: Final = (
+    "ad-ad 34f-34f 61c-61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-206f 3164-3164 fe00-fe0f"
+    " feff-feff ffa0-ffa0 fff0-fff8 1bca0-1bca3 1d173-1d17a e0000-e01ff"
 )
-"""Marks that change the order of a line (Bidi_Control, Unicode UAX #9) or have no width."""
+"""Default_Ignorable_Code_Point of Unicode 12 (what the kernel's fs/unicode has), the upper plane as far as it
+is assigned.
+"""
+IGNORABLE: Final = frozenset(
+    code
+    for first, last in (ends.split("-") for ends in _IGNORABLE_RANGES.split())
+    for code in range(int(first, 16), int(last, 16) + 1)
+)
+_INVISIBLE: Final = IGNORABLE | {0x2800}
+"""Marks that change the order of a line (Bidi_Control, Unicode UAX #9), have no width or no ink: two names
+that differ in them look alike.
+"""
 
 
 def report(error: JailError) -> None:

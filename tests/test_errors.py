@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jail.errors import JailError, bug, printable
+from jail.errors import IGNORABLE, JailError, bug, printable
 from support.installed import CHECKOUT
 
 RAISED = {"JailError"}
@@ -29,10 +29,17 @@ def test_the_three_parts_are_a_line_each_and_safe_to_print() -> None:
         ("\u200b\u2066", "\\u200b\\u2066"),
         ("\udcff", "\\xff"),
         ("\U000e0001", "\\U000e0001"),
+        # what has no width or no ink: two names that differ in it look alike
+        ("\u3164\u034f\ufe0f\u2060", "\\u3164\\u034f\\ufe0f\\u2060"),
+        ("\u115f\u17b4\u180b\uffa0\u2800", "\\u115f\\u17b4\\u180b\\uffa0\\u2800"),
     ],
 )
 def test_nothing_that_steers_a_terminal_passes(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_no_character_passes_that_a_file_system_ignores_in_a_name() -> None:
+    assert not [code for code in IGNORABLE if printable(chr(code)) == chr(code)]
 
 
 def _text(node: ast.expr | None) -> str:

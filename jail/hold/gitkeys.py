@@ -212,7 +212,7 @@ def _is_remote(text: str) -> bool:
 
 def _is_refspec(text: str) -> bool:
     source, colon, target = text.removeprefix("+").removeprefix("^").partition(":")
-    if not text.isprintable() or " " in text or source.startswith("-"):
+    if not text.isprintable() or " " in text or ".." in text or source.startswith("-"):
         return False
     return not colon or not target or target.startswith(_FETCHED)
 

@@ -5,6 +5,7 @@ it comes from the states, so that a list opens nothing but links; contents are r
 is escaped here: jail.report and who prints do that.
 """
 
+import json
 import stat
 import time
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ _FILLED: Final = frozenset(["node_modules", "site-packages", ".git"])
 """Folders that a program fills: of what is plain in them a list says the number."""
 _STORES: Final = frozenset(["node_modules"])
 """Those where each package has a package.json."""
+SETTING_CHARACTERS: Final = 300
+"""Of one key or value of git that is shown; `--json` has all of it."""
 
 
 def path_of(review: Review, tree: str, path: str) -> str:
@@ -146,7 +149,16 @@ def settings_lines(review: Review, change: Change) -> list[str]:
 
 
 def _setting(key: str, value: str | None) -> str:
-    return key if value is None else f"{key} = {value}"
+    return _quoted(key) if value is None else f"{_quoted(key)} = {_quoted(value)}"
+
+
+def _quoted(text: str) -> str:
+    """A key or a value, which ends where it seems to: settings stand beside each other in a row."""
+    shown = text if len(text) <= SETTING_CHARACTERS else f"{text[:SETTING_CHARACTERS]}…"
+    return shown if _ENDS.isdisjoint(shown) else json.dumps(shown, ensure_ascii=False)
+
+
+_ENDS: Final = frozenset(" ;\"'=\\\n\t")
 
 
 def diff(review: Review, change: Change) -> Iterator[str]:

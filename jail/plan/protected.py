@@ -13,6 +13,7 @@ and is listed at the end; `HEAD`, `index`, `refs` and `objects` are the work its
 
 import unicodedata
 
+from jail.errors import IGNORABLE
 from jail.light import Collection, Final, Mapping, NamedTuple
 
 
@@ -116,7 +117,7 @@ def canonical(name: str) -> str:
     them; git's path.c, is_ntfs_dotgit).
     """
     if not name.isascii():
-        name = "".join(char for char in name if ord(char) not in _IGNORABLE)
+        name = "".join(char for char in name if ord(char) not in IGNORABLE)
         name = unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
         name = unicodedata.normalize("NFC", name.casefold())
     name = name.lower()
@@ -126,19 +127,6 @@ def canonical(name: str) -> str:
 
 _SHORT_NAMES: Final = {"git~1": ".git"}
 """The 8.3 name that vfat and NTFS give to `.git` (git's path.c)."""
-
-_IGNORABLE_RANGES: Final = (
-    "ad-ad 34f-34f 61c-61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-206f 3164-3164 fe00-fe0f"
-    " feff-feff ffa0-ffa0 fff0-fff8 1bca0-1bca3 1d173-1d17a e0000-e01ff"
-)
-"""Default_Ignorable_Code_Point of Unicode 12 (what the kernel's fs/unicode has), the upper plane as far as it
-is assigned.
-"""
-_IGNORABLE: Final = frozenset(
-    code
-    for first, last in (ends.split("-") for ends in _IGNORABLE_RANGES.split())
-    for code in range(int(first, 16), int(last, 16) + 1)
-)
 
 
 def components(path: str) -> tuple[str, ...]:

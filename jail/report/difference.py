@@ -33,13 +33,19 @@ class _Run(NamedTuple):
 
 
 def is_text(content: bytes) -> bool:
-    """Whether lines of it mean something: no NUL byte, as git has it (xdiff-interface.c)."""
-    return b"\0" not in content
+    """Whether lines of it mean something: no NUL byte, as git has it (xdiff-interface.c), or a script, which
+    runs whatever bytes come later (execve(2)).
+    """
+    return b"\0" not in content or content.startswith(b"#!")
 
 
 def difference(old: bytes, new: bytes) -> Iterator[str]:
     """The lines of a unified diff without its two names, or one line that says why there is none."""
     if old == new:
+        return
+    if is_text(new) and new and not is_text(old):
+        yield f"binary before, {measured_size(len(old))}"
+        yield from difference(b"", new)
         return
     if not (is_text(old) and is_text(new)):
         yield f"binary, {measured_size(len(old))} → {measured_size(len(new))}"

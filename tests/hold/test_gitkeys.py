@@ -118,6 +118,8 @@ NOT_PLAIN = {
     "a remote with a bidirectional name": '[remote "a\u202eb"]\n\turl = https://e/x\n',
     "a fetch over branches": '[remote "r"]\n\tfetch = +refs/heads/*:refs/heads/*\n',
     "a fetch over everything": '[remote "r"]\n\tfetch = +refs/*:refs/*\n',
+    "a fetch upwards": '[remote "r"]\n\tfetch = +refs/heads/*:refs/remotes/../heads/*\n',
+    "a fetch from above": '[remote "r"]\n\tfetch = +refs/../x:refs/remotes/r/x\n',
     "a fetch that is an option": '[remote "r"]\n\tfetch = --upload-pack=id\n',
     "a branch's remote as helper": '[branch "b"]\n\tremote = ext::id\n',
     "a branch's remote as option": '[branch "b"]\n\tremote = -x\n',

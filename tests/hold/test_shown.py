@@ -6,6 +6,7 @@ import pytest
 
 from jail.hold import shown
 from jail.hold.change import DELETED, MODE, MODIFIED, RENAMED, SETTINGS, TIME, TYPE, Change, State
+from jail.hold.gitkeys import Keys, Offered
 from jail.hold.packages import REASON
 from jail.report.changes import Row
 from support.changed import FOLDER, Kept, change, file, kept, link, tree
@@ -230,6 +231,21 @@ def test_settings_of_git_are_lines_of_keys(session: Kept) -> None:
     assert lines[0] == "S .git/config"
     assert all(line[0] in "+-! " for line in lines[1:])
     assert shown.as_object(review, review.changes[0])["settings"].keys() == {"offered", "refused"}
+
+
+def test_a_setting_forges_no_other_one(session: Kept) -> None:
+    found = change(".git/config", SETTINGS, old=file(b"", 0o600))
+    review = session.review(found)
+    offered = (
+        Offered("branch.x.description", (), ("x; +remote.up.url = good",)),
+        Offered("submodule.a; +remote.up.url = good.url", (), ("../lib",)),
+        Offered("remote.o.url", (), ("https://x.example/" + "a" * 9000,)),
+    )
+    review = review._replace(keys={("t0", ".git/config"): Keys(offered, ())})
+    detail = shown.row(review, review.changes[0]).detail
+    assert '+branch.x.description = "x; +remote.up.url = good"; ' in detail
+    assert '+"submodule.a; +remote.up.url = good.url" = ../lib' in detail
+    assert len(detail) < 600
 
 
 def test_the_object_has_all_of_it(session: Kept) -> None:

@@ -9,6 +9,8 @@ import pytest
 from jail.report import difference as module
 from jail.report.difference import MOST_BYTES, difference
 
+NO_NEWLINE = "\\ No newline at end of file"
+
 
 def patched(old: bytes, lines: list[str]) -> bytes:
     """What patch(1) makes of `old`: applied here, hunk by hunk, so that every line is checked."""
@@ -52,7 +54,11 @@ def patched(old: bytes, lines: list[str]) -> bytes:
         (b"a\nb\nc\n", b"a\nx\nc\n", ["@@ -1,3 +1,3 @@", " a", "-b", "+x", " c"]),
         (b"a", b"a\n", ["@@ -1 +1 @@", "-a", "\\ No newline at end of file", "+a"]),
         (b"a\r\n", b"a\n", ["@@ -1 +1 @@", "-a\r", "+a"]),
-        (b"a\0", b"b", ["binary, 2 B → 1 B"]),
+        (b"a\0", b"b\0", ["binary, 2 B → 2 B"]),
+        (b"a", b"b\0", ["binary, 1 B → 2 B"]),
+        (b"a\0", b"", ["binary, 2 B → 0 B"]),
+        (b"", b"#!/bin/sh\nevil\n\0", ["@@ -0,0 +1,3 @@", "+#!/bin/sh", "+evil", "+\0", NO_NEWLINE]),
+        (b"\x7fELF\0", b"#!/bin/sh\n", ["binary before, 5 B", "@@ -0,0 +1 @@", "+#!/bin/sh"]),
         (b"\xff\n", b"\xfe\n", ["@@ -1 +1 @@", "-\udcff", "+\udcfe"]),
         (
             b"x" * (MOST_BYTES + 1),
