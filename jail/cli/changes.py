@@ -35,12 +35,13 @@ def command(words: tuple[str, ...], *, diff: bool, every: bool, as_json: bool) -
     First come those that cannot be applied (devices, odd names, keys of git that never arrive), those that
     are refused unless you name them (hooks, what sends git or python elsewhere, what the next agent obeys,
     commands that shadow others in PATH), and those that run on somebody's machine (CI files, Makefiles,
-    package scripts, new sources of lock files). Then what is deleted, and whose kind or mode is another. All
-    of these are listed, whatever their number; of the others the first.
+    package scripts, new sources of lock files). Then which branches and tags of git moved, what is deleted,
+    and whose kind or mode is another. All of these are listed, whatever their number; of the others the
+    first.
 
     With --json each change is one line: path, what, source, tier (never, refused, warned, plain), reason,
-    conflict; old, new and host, each with kind, mode, bytes, mtime_ns and sha256; and of git's settings which
-    are offered and which are refused.
+    conflict; old, new and host, each with kind, mode, bytes, mtime_ns and sha256; refs, what of git's
+    branches and tags it moves; and of git's settings which are offered and which are refused.
 
     \b
     Exit code:

@@ -6,10 +6,11 @@ config, one by one, then the tables (jail.hold.tiers). Nothing is left out.
 
 import os.path
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from jail.errors import EXIT_USAGE, JailError
-from jail.hold import gitconfig, gitkeys, look, names, store, tiers
+from jail.hold import gitconfig, gitkeys, look, names, refs, store, tiers
 from jail.hold.change import NEVER, SETTINGS, WARNED, Change
 from jail.hold.ground import Ground
 from jail.hold.sides import Sides
@@ -23,7 +24,7 @@ _NO_SETTINGS: Final = "of a git config single settings are taken over, never wha
 
 class Review(NamedTuple):
     """`folder`: of the session; `keys`: of changed settings of git, by tree and path; `things`, `sides`: by
-    tree.
+    tree; `moved`: what of git's branches, tags and HEADs, a line each.
     """
 
     folder: str
@@ -32,6 +33,7 @@ class Review(NamedTuple):
     keys: Mapping[tuple[str, str], gitkeys.Keys]
     things: Mapping[str, Held]
     sides: Mapping[str, Sides]
+    moved: refs.Moved = MappingProxyType({})
 
     def absolute(self, tree: str, path: str) -> str:
         """The path on the host, which is the one inside too."""
@@ -80,7 +82,8 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
             found.append(change._replace(tier=NEVER, reason=_NO_SETTINGS))
         else:
             found.append(tiers.judged(change, grounds[change.tree]))
-    return Review(session_folder, manifest, tuple(found), keys, things, sides)
+    tops = {name: thing.path for name, thing in things.items()}
+    return Review(session_folder, manifest, tuple(found), keys, things, sides, refs.moved(found, sides, tops))
 
 
 def _compared(change: Change, thing: Held, sides: Sides) -> gitkeys.Keys:

@@ -52,6 +52,7 @@ def path_of(review: Review, tree: str, path: str) -> str:
 def row(review: Review, change: Change) -> Row:
     """A change as a row of the list."""
     path = path_of(review, change.tree, change.path)
+    moves = review.moved.get((change.tree, change.path), ())
     folder = "/" if change.new.kind == "folder" and change.what in (ADDED, TYPE) else ""
     return Row(
         LETTERS[change.what],
@@ -59,10 +60,11 @@ def row(review: Review, change: Change) -> Row:
         change.tier,
         change.reason,
         _conflict(change),
-        _detail(review, change),
+        _detail(review, change) if not moves else moves[0] if len(moves) == 1 else f"{len(moves)} refs",
         _mode(change),
         _to_write(review, change) if change.what not in (DELETED, MODE, TIME, SETTINGS) else 0,
         _fold(path, change),
+        moves,
     )
 
 
@@ -242,6 +244,7 @@ def as_object(review: Review, change: Change) -> dict[str, Any]:
         "old": _state(change.old),
         "new": _state(change.new),
         "host": _state(change.now),
+        "refs": list(review.moved.get((change.tree, change.path), ())) or None,
         "settings": None
         if keys is None
         else {

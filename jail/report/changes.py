@@ -22,6 +22,7 @@ PATH_WIDTH: Final = 48
 
 CONFLICT: Final = "conflict"
 MODE: Final = "m"
+REFS: Final = "refs"
 
 
 class Row(NamedTuple):
@@ -29,7 +30,7 @@ class Row(NamedTuple):
     NEVER, REFUSED, WARNED or ""; `reason` for the tier; `conflict`: why it cannot be applied now, or "";
     `detail`: what is worth knowing besides; `mode`: "0644 → 0755" where that changed too; `size`: bytes that
     would be written; `fold`: a folder that a program fills, whose rows are told as one number where nothing
-    must be seen to the last one, or "".
+    must be seen to the last one, or ""; `moves`: what of git's refs it moves, a line each.
     """
 
     letter: str
@@ -41,6 +42,7 @@ class Row(NamedTuple):
     mode: str = ""
     size: int = 0
     fold: str = ""
+    moves: tuple[str, ...] = ()
 
 
 class Line(NamedTuple):
@@ -66,6 +68,11 @@ _GROUPS: Final = {
         "look at these: they run on somebody's machine, or lead out", "to look at", "yellow", folds=True
     ),
     CONFLICT: _Group("in conflict with the host, which is left as it is", "in conflict", "red"),
+    REFS: _Group(
+        "branches, tags and HEAD of git: what they carry is not judged here",
+        "that move refs of git",
+        "yellow",
+    ),
     "D": _Group("deleted", "deleted", "red"),
     "T": _Group("of another kind than before", "of another kind", "yellow"),
     MODE: _Group("mode changed", "of another mode", "yellow"),
@@ -84,6 +91,8 @@ def group_of(row: Row) -> str:
         return row.tier
     if row.conflict:
         return CONFLICT
+    if row.moves:
+        return row.tier or REFS
     return row.tier or (MODE if row.mode else row.letter)
 
 
@@ -117,12 +126,14 @@ def _group_lines(group: _Group, rows: list[Row], *, every: bool) -> Iterator[Lin
     folded = Counter(() if every else map(told_with, rows))
     shown = [row for row in rows if every or not told_with(row) or folded[told_with(row)] == 1]
     kept = shown if group.whole or every else shown[:MOST]
-    cells = [(row.letter, printable(_path(row)), printable(_said(row))) for row in kept]
-    width = min(PATH_WIDTH, max((len(path) for _, path, _ in cells), default=0))
-    for letter, path, said in cells:
+    cells = [(row.letter, printable(_path(row)), printable(_said(row)), row.moves) for row in kept]
+    width = min(PATH_WIDTH, max((len(path) for _, path, _, _ in cells), default=0))
+    for letter, path, said, moves in cells:
         yield Line(
             f"  {letter}  {path.ljust(width) if said else path}  {said}".rstrip(), letter, group.colour
         )
+        for move in moves if len(moves) > 1 else ():
+            yield Line(f"       {printable(move)}")
     for folder, count in folded.items():
         if folder and count > 1:
             yield Line(f"  {count} in {printable(folder)}: --all lists them")

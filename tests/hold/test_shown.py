@@ -263,5 +263,6 @@ def test_the_object_has_all_of_it(session: Kept) -> None:
         "old": {"kind": "file", "mode": "0644", "bytes": 14, "mtime_ns": None, "sha256": file(OLD).digest},
         "new": {"kind": "file", "mode": "0755", "bytes": 12, "mtime_ns": 5, "sha256": "ab"},
         "host": {"kind": "absent", "mode": None, "bytes": None, "mtime_ns": None, "sha256": None},
+        "refs": None,
         "settings": None,
     }

@@ -33,6 +33,8 @@ LISTS = {
         Row("M", "src/both.py", conflict="the host changed its content", size=9),
         Row("M", "src/main.py", detail="1.2 KiB → 1.3 KiB", size=1331),
         Row("R", "src/new.py", detail="was src/old.py", size=12),
+        Row("M", ".git/refs/heads/main", detail="refs/heads/main 1 → 2", moves=("refs/heads/main 1 → 2",)),
+        Row("M", ".git/packed-refs", detail="2 refs", moves=("refs/a 1 → 2", "refs/b none → 3"), fold=".git"),
         Row("S", ".git/config", detail="+branch.main.remote=origin"),
         Row("T", "link", detail="file → symlink to main.py"),
         Row("m", "run.sh", mode="0644 → 0755"),
@@ -86,6 +88,7 @@ def test_what_a_list_of_additions_would_hide_is_shown_first_and_whole() -> None:
         Row("M", "x", mode="0644 → 0755"),
         Row("T", "x"),
         Row("S", "x"),
+        Row("M", "x", moves=("refs/heads/x 1 → 2",), fold=".git"),
         Row("A", "x", "never"),
         Row("A", "x", "refused"),
         Row("A", "x", "warned"),
@@ -100,7 +103,7 @@ def test_no_number_cuts_what_a_person_must_see(row: Row) -> None:
 
 def test_each_change_stands_once() -> None:
     rows = LISTS["changes-all-kinds"]
-    shown = [text for text in texts(rows, every=True) if text.startswith("  ")]
+    shown = [text for text in texts(rows, every=True) if text.startswith("  ") and text[2] != " "]
     assert len(shown) == len(rows)
     assert sorted(changes.ordered(rows)) == list(range(len(rows)))
     assert [rows[at].path in text for at, text in zip(changes.ordered(rows), shown, strict=True)] == [
@@ -127,6 +130,8 @@ def test_nothing_steers_a_terminal(name: str, field: str) -> None:
         assert text.isprintable()
         assert "\u202e" not in text
         assert "\u200b" not in text
+    for text in texts([Row("M", "x", moves=(HOSTILE[name],) * 2)]):
+        assert text.isprintable()
 
 
 def test_only_the_letter_and_the_heading_have_a_colour() -> None:
