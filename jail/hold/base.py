@@ -244,6 +244,21 @@ def _filled(found: Entries, path: str, wanted: Callable[[str], bool]) -> bool:
     return False
 
 
+def symlinks(held_folder: str, name: str) -> Iterator[str]:
+    """The paths of the symlinks in a base, of one that is not whole those that it has."""
+    lengths: list[int] = []
+    prefix = ""
+    with suppress(ValueError, IndexError):
+        for record in _records(file_of(held_folder, name)):
+            if record.startswith(b">"):
+                fields, _, raw = record.partition(b"/")
+                del lengths[int(fields[1:]) :]
+                prefix = prefix[: lengths[-1]] + os.fsdecode(raw) + "/" if lengths else ""
+                lengths.append(len(prefix))
+            elif record.startswith(_LETTERS["symlink"] + b" "):
+                yield prefix + os.fsdecode(record.partition(b"/")[2])
+
+
 def _records(path: str) -> Iterator[bytes]:
     """The records of a file, as far as they are whole; none where there is no file."""
     try:

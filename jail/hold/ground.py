@@ -4,7 +4,7 @@ Rule: who judges reads nothing. What is needed of the two sides is asked of a `C
 hostile bytes.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from jail.hold.change import DELETED, Change
@@ -35,15 +35,21 @@ class Contents(Protocol):
         """
 
 
+def _nowhere(_: str) -> Sequence[str]:
+    return ()
+
+
 class Ground(NamedTuple):
     """What changes of one held thing are judged on: `workspace`, canonical; `shadowed`: the absolute path of
-    a command → the path of one by the same name in another folder of the launch PATH, or "".
+    a command → the path of one by the same name in another folder of the launch PATH, or ""; `leads`: the
+    absolute path of a change → the paths by which links of the host lead to it.
     """
 
     thing: Held
     workspace: str
     contents: Contents
     shadowed: Callable[[str], str]
+    leads: Callable[[str], Sequence[str]] = _nowhere
 
 
 def kind_of(change: Change) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from jail.errors import EXIT_USAGE, JailError
-from jail.hold import gitconfig, gitkeys, look, names, refs, store, tiers
+from jail.hold import gitconfig, gitkeys, leads, look, names, refs, store, tiers
 from jail.hold.change import NEVER, SETTINGS, WARNED, Change
 from jail.hold.ground import Ground
 from jail.hold.sides import Sides
@@ -65,8 +65,10 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
     things = {thing.name: thing for thing in manifest.held}
     sides = {name: Sides(session_folder, thing) for name, thing in things.items()}
     shadowed = commands(manifest.path)
+    leading = leads.of_host(session_folder, manifest)
     grounds = {
-        name: Ground(thing, manifest.workspace, sides[name], shadowed) for name, thing in things.items()
+        name: Ground(thing, manifest.workspace, sides[name], shadowed, leading)
+        for name, thing in things.items()
     }
     keys: dict[tuple[str, str], gitkeys.Keys] = {}
     found = []

@@ -64,10 +64,40 @@ def _verdicts(change: Change, path: str, ground: Ground) -> list[Verdict]:
         _of_tables(change, above, parts, ground, path),
         gitparts.verdict(change, folder, folded, ground),
         _of_dot_git(change, parts),
+        *_of_leads(change, path, ground),
     ]
     if change.what != DELETED:
         found += [_of_link(change, path, ground), _of_command(change, path, ground)]
     return found
+
+
+def _of_leads(change: Change, path: str, ground: Ground) -> list[Verdict]:
+    """What a change is by the names of the host's links that lead to it."""
+    found = []
+    top = f"{ground.thing.path.rstrip('/')}/"
+    for way in ground.leads(f"{top}{path}".rstrip("/")):
+        parts = _parts(way, ground.workspace)
+        verdicts = [_of_tables(change, _within(parts[:-1]), parts, ground, path)]
+        if way.startswith(top):
+            below = way[len(top) :]
+            folded = tuple(map(canonical, below.split("/")))
+            verdicts.append(gitparts.verdict(change, below.rpartition("/")[0], folded, ground))
+        shown = way.removeprefix(f"{ground.workspace.rstrip('/')}/")
+        found += [(tier, f"{shown} leads there: {reason}") for tier, reason in verdicts if tier]
+    return found
+
+
+def _parts(path: str, workspace: str) -> tuple[str, ...]:
+    named = path[len(workspace) :] if _lies_in(path, workspace) else os.path.basename(path)
+    return protected.components(named)
+
+
+def is_spoken_of(path: str, workspace: str) -> bool:
+    """Whether a table speaks of an absolute path, were it a link: of it, or of what would lie in it."""
+    *folders, name = _parts(path, workspace) or ("",)
+    above = _within(tuple(folders))
+    row = autoexec.row_of(above, name) or row_above(above, name)
+    return row is not None or protected.row_of("workspace", (*folders, name)) is not None
 
 
 def _waits(change: Change, path: str, ground: Ground) -> bool:

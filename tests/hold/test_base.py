@@ -192,3 +192,19 @@ def test_folders_that_may_not_be_read_have_no_entries_and_stop_nothing(tree: Pat
         assert (tree / "closed").stat().st_mode & 0o777 == 0
     finally:
         os.chmod(tree / "closed", 0o700)
+
+
+def test_the_symlinks_of_a_base_are_listed_and_nothing_else(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "a/b").mkdir(parents=True)
+    (tree / "a/b/l").write_text("l is a file")
+    for path in ("top", "a/x", "a/b/y", "z"):
+        (tree / path).symlink_to("nowhere")
+    (tmp_path / "base").mkdir()
+    fd = os.open(tree, os.O_RDONLY)
+    try:
+        base.snapshot(fd, f"{tmp_path}/base/t0", 1 << 62)
+    finally:
+        os.close(fd)
+    assert set(base.symlinks(str(tmp_path), "t0")) == {"top", "a/x", "a/b/y", "z"}
+    assert list(base.symlinks(str(tmp_path), "t1")) == []
