@@ -100,6 +100,8 @@ def _from_copy(held: str, kept: Kept, tree: Tree, changes: list[Change]) -> set[
     }
     names = sorted(path for change in changes if change.path not in resisting for path in paths(change))
     for path in names:
+        for missing in reversed(_missing_above(kept, path)):
+            _copied_back(tree, kept, missing)
         _copied_back(tree, kept, path)
     kept.forget()
     resisting |= {change.path for change in changes if change.what == DELETED and kept.is_hidden(change.path)}
@@ -119,6 +121,16 @@ def _cleared(kept: Kept, tree: Tree, path: str) -> bool:
     if tree.look(path) == "folder":
         return True  # it gets the host's bits back
     return files.remove_empty(kept.folder(folder), name)
+
+
+def _missing_above(kept: Kept, path: str) -> list[str]:
+    """The folders above a path that the copy has not: they were deleted whole. The deepest first."""
+    missing = []
+    while path := split(path)[0]:
+        if kept.look(path) is not None:
+            break
+        missing.append(path)
+    return missing
 
 
 def _copied_back(tree: Tree, kept: Kept, path: str) -> None:

@@ -8,7 +8,7 @@ nothing.
 import os
 
 from jail.hold import base, closed, opening, store
-from jail.hold.beneath import Tree
+from jail.hold.beneath import IN_THE_WAY, Tree
 from jail.hold.change import DELETED, RENAMED, SETTINGS, Change
 from jail.hold.kept import Kept
 from jail.hold.layer import Layer, above
@@ -120,6 +120,8 @@ def _entry(tree: Tree, kept: Kept, path: str) -> base.Entry:
         at = tree.folder(folder)
         found = os.stat(name, dir_fd=at, follow_symlinks=False)
         target = os.readlink(name, dir_fd=at) if files.kind(found.st_mode) == "symlink" else ""
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in IN_THE_WAY:
+            raise
         return base.ABSENT
     return base.entry_of(found, target, None if tree.thing.kind == OVERLAY else kept.look(path))

@@ -11,7 +11,7 @@ import os
 import stat
 
 from jail.hold import opening
-from jail.hold.beneath import Near, split
+from jail.hold.beneath import IN_THE_WAY, Near, split
 from jail.kernel import files
 from jail.light import Final, suppress
 from jail.plan.held import FILE, Held
@@ -69,8 +69,10 @@ class Kept(Near):
         folder, name = self.place(path)
         try:
             return os.stat(name, dir_fd=self.folder(folder), follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except OSError as error:
+            if error.errno not in IN_THE_WAY:
+                raise
+            return None  # in place of a folder above is a file, a link, a whiteout
 
     def is_hidden(self, path: str) -> bool:
         """Whether a file or link of the session is in place of a folder above."""

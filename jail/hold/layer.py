@@ -19,7 +19,7 @@ from jail.hold import base, marks
 from jail.hold.beneath import IN_THE_WAY, Tree, split
 from jail.hold.kept import Kept
 from jail.kernel import files
-from jail.light import Final, Iterable, suppress
+from jail.light import Final, Iterable
 
 _NOT_SEEN: Final = IN_THE_WAY | {errno.EACCES}
 
@@ -106,9 +106,12 @@ class Layer:
         return self._base[path].kind != "absent"
 
     def remove(self, path: str) -> None:
-        """Take a path out of the layer: a file, a link, something special, a whiteout."""
-        folder, name = split(path)
-        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        """Take a path out of the layer: a file, a link, something special, a whiteout. Where the layer has no
+        such folder, it has nothing of what was in it.
+        """
+        found = self._kept.look(path)
+        if found is not None and not stat.S_ISDIR(found.st_mode):
+            folder, name = split(path)
             os.unlink(name, dir_fd=self._kept.folder(folder))
 
     def removed(self, path: str) -> bool:
