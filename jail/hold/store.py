@@ -35,7 +35,9 @@ FILE_BYTES: Final = 64 << 20
 class Manifest(NamedTuple):
     """`session`: id; `workspace`: canonical; `uid`, `gid`: of the command; `idmap_from`: as jail.plan.facts;
     `started_ns`: when the run began, nanoseconds since the epoch, some 20 ms early; `path`: the folders of
-    the launch PATH, canonical; `held`: the things; `resumed`: the session that it went on from, "" for none.
+    the launch PATH, canonical; `held`: the things; `resumed`: the session that it went on from, "" for none;
+    `unasked`: names of the things of which something may be delivered at the end without being asked for.
+    Each field has a rule for runs that go on from another (jail.hold.grown).
     """
 
     session: str
@@ -47,6 +49,7 @@ class Manifest(NamedTuple):
     path: tuple[str, ...]
     held: tuple[Held, ...]
     resumed: str = ""
+    unasked: tuple[str, ...] = ()
 
 
 def folder_of(session_folder: str) -> str:
@@ -198,7 +201,8 @@ def read_manifest(session_folder: str) -> Manifest | None:
         with os.fdopen(fd, "rb") as file:
             values = json.loads(file.read(MANIFEST_BYTES))
         things = tuple(Held(**{**thing, "commands": tuple(thing["commands"])}) for thing in values["held"])
-        return Manifest(**{**values, "path": tuple(values["path"]), "held": things})
+        lists = {name: tuple(values.get(name, ())) for name in ("path", "unasked")}
+        return Manifest(**{**values, **lists, "held": things})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _unreadable(path, str(error)) from error
 

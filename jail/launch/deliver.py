@@ -95,9 +95,13 @@ def _deliver(site: Site, found: review.Review, record: Record) -> decisions.Done
 
 def chosen_of(found: review.Review, words: Sequence[str]) -> tuple[Change, ...]:
     """The changes that may be delivered unasked by the `words` of a policy (jail.plan.held.DELIVERIES): those
-    of these things that a person would apply without naming a path, but for those that wait all the same.
+    of these things that a person would apply without naming a path, but for those that wait all the same, and
+    for things of which an earlier run, that this one went on from, was to deliver nothing.
     """
-    things = {thing.name for thing in found.manifest.held if thing.deliver in words}
+    manifest = found.manifest
+    things = {
+        thing.name for thing in manifest.held if thing.deliver in words and thing.name in manifest.unasked
+    }
     theirs = found._replace(changes=tuple(change for change in found.changes if change.tree in things))
     whole = choosing.chosen(theirs, (), "/")
     waiting = [change for change in whole.taken if change.waits]

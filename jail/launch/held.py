@@ -67,9 +67,15 @@ class Holding(NamedTuple):
 
 
 def begin(
-    plan: Plan, session: Session, environ: Mapping[str, str], resumed: "Resumed | None" = None
+    plan: Plan,
+    session: Session,
+    environ: Mapping[str, str],
+    resumed: "Resumed | None" = None,
+    deliver: tuple[str, ...] = (),
 ) -> Holding:
-    """Lay out all that the plan holds, and begin to list what the trees are. Raises JailError."""
+    """Lay out all that the plan holds, and begin to list what the trees are; `deliver`: of the policy. Raises
+    JailError.
+    """
     if not plan.held:
         return Holding()
     # A run that holds nothing needs none of these; nothing is imported once a process was forked.
@@ -92,8 +98,14 @@ def begin(
             os.mkdir(folder, 0o700)
             os.mkdir(f"{folder}/{BASE}", 0o700)
         copied = store.prepare(folder, fresh, started, owner)
-        old = "" if resumed is None else resumed.manifest.session
-        store.write_manifest(folder, _manifest(plan, session, environ, started)._replace(resumed=old))
+        manifest = _manifest(plan, session, environ, started)
+        unasked = tuple(thing.name for thing in plan.held if thing.deliver in deliver)
+        manifest = manifest._replace(unasked=unasked)
+        if resumed is not None:
+            from jail.hold.grown import grown
+
+            manifest = grown(resumed.manifest, manifest)
+        store.write_manifest(folder, manifest)
         before = copied.size + heldsize.copied(folder, taken)
         size = heldsize.HeldSize(folder, plan.held, dict(plan.limits)["held_bytes"], before)
         return Holding(folder, _bases(folder, plan.held, started), plan.held, copied.left_out, size)

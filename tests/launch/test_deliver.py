@@ -24,7 +24,7 @@ OTHER = Held("t1", OVERLAY, "/w/node_modules", "hard links")
 
 
 def held(*changes: Change) -> Review:
-    manifest = Manifest("s", "/w", 1, 1, -1, 7, (), (VENV, OTHER))
+    manifest = Manifest("s", "/w", 1, 1, -1, 7, (), (VENV, OTHER), unasked=("t0",))
     things = {thing.name: thing for thing in manifest.held}
     return Review("/s", manifest, changes, {}, things, {})
 
@@ -48,6 +48,12 @@ CHANGES = {
 def test_what_the_policy_delivers_unasked(case: str) -> None:
     change, words, delivered = CHANGES[case]
     assert deliver.chosen_of(held(change), words) == ((change,) if delivered else ())
+
+
+def test_a_thing_that_waited_once_waits() -> None:
+    found = held(changed.change("bin/tool"))
+    waiting = found._replace(manifest=found.manifest._replace(unasked=()))
+    assert deliver.chosen_of(waiting, (COMMANDS,)) == ()
 
 
 def test_what_lies_in_a_folder_that_waits_waits_with_it() -> None:
@@ -121,7 +127,7 @@ class Run:
         self.session = session = Session(self.folder, self.tree, OVERLAY)
         thing = VENV._replace(path=str(self.tree), commands=(f"{self.tree}/bin",))
         self.manifest = session.manifest._replace(
-            session=self.folder.name, held=(thing,), path=(f"{self.tree}/bin", "/usr/bin")
+            session=self.folder.name, held=(thing,), path=(f"{self.tree}/bin", "/usr/bin"), unasked=("t0",)
         )
         store.write_manifest(str(session.held), self.manifest)
         session.snapshot()

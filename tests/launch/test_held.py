@@ -88,6 +88,32 @@ def test_a_run_that_goes_on_makes_only_what_is_new(tmp_path: Path, plan: Plan) -
     assert (Path(new.folder) / "held/t1/tree/file").read_text() == "two"
 
 
+def test_a_run_that_goes_on_judges_by_what_the_first_one_had_too(tmp_path: Path, plan: Plan) -> None:
+    """From a terminal without the virtual environment, with a policy that delivers more."""
+    state = state_in(tmp_path)
+    old, new = new_session(state), new_session(state)
+    folder = f"{tmp_path}/one/bin"
+    thing = plan.held[0]._replace(deliver="commands", commands=(folder,))
+    held.begin(plan._replace(held=(thing,)), old, {"PATH": f"{folder}:/usr/bin"}).end()
+    os.close(old.lock_fd)
+    later = plan._replace(held=(thing._replace(commands=()),))
+    held.begin(later, new, {"PATH": "/usr/bin"}, resume.of(old.id, state), ("commands",)).end()
+    manifest = store.read_manifest(new.folder)
+    assert manifest is not None
+    assert set(manifest.path) == {folder, os.path.realpath("/usr/bin")}
+    assert manifest.held == (thing,)
+    assert manifest.unasked == ()
+
+
+def test_what_the_policy_delivers_is_known_to_who_goes_on(tmp_path: Path, plan: Plan) -> None:
+    session = new_session(state_in(tmp_path))
+    things = (plan.held[0]._replace(deliver="commands"), plan.held[1])
+    held.begin(plan._replace(held=things), session, {}, deliver=("commands", "git-config")).end()
+    manifest = store.read_manifest(session.folder)
+    assert manifest is not None
+    assert manifest.unasked == ("t0",)
+
+
 def test_a_run_that_goes_on_may_hold_more_files(tmp_path: Path, plan: Plan) -> None:
     state = state_in(tmp_path)
     old, new = new_session(state), new_session(state)
