@@ -10,6 +10,7 @@ import click
 
 from jail.cli.show import json_option, moment, show, show_json
 from jail.errors import JailError
+from jail.hold import waiting
 from jail.launch import reach
 from jail.ledger import place
 from jail.ledger.reader import Result, verify
@@ -23,6 +24,9 @@ _HEADLINES: Final = {
     "incomplete": "incomplete: what is there is as jail wrote it, but it has no end",
     "removed": "removed: `jail gc` took this session away, with its ledger",
 }
+
+_INTERRUPTED: Final = "incomplete: an apply was interrupted"
+_APPLIED_NOW: Final = "incomplete: changes that this session holds are being applied now"
 
 
 @click.command(name="verify")
@@ -41,14 +45,19 @@ def command(context: click.Context, what: str, *, as_json: bool) -> None:
       1  broken: changed, cut or missing; where is printed
       2  no such session
       3  incomplete: unchanged so far, but without an end: the session
-         runs, or it crashed, or the end was cut off
+         runs, or it crashed, or the end was cut off; or an apply of
+         what it held was interrupted
       4  removed by `jail gc`: nothing is left to check
 
     A copy of the ledger file alone can be checked too; then nothing beside it tells whether its end was cut
     off. A process of your own user outside of any jail can make a whole new ledger that verifies; nothing
     inside a jail can reach it.
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
-    result = verify(_resolve(what))
+    path = _resolve(what)
+    result = verify(path)
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    if place.is_id(os.path.basename(os.path.abspath(folder))) and waiting.interrupted(folder):
+        result = result._replace(interrupted=True)
     if as_json:
         show_json(as_object(result))
     else:
@@ -62,6 +71,7 @@ def as_object(result: Result) -> dict[str, Any]:
     return {
         "state": result.state,
         "running": result.running,
+        "interrupted": result.interrupted,
         "removed": result.removed or None,
         "session": result.session,
         "entries": result.entries,
@@ -96,7 +106,14 @@ def _faults(found: Result | Reviewed, where: str) -> list[str]:
 def as_lines(result: Result) -> list[str]:
     """`result` for a person: the answer, what is wrong, what the session was."""
     still = " yet: the session is running" if result.running and result.state == "incomplete" else ""
-    shown = [_HEADLINES[result.state] + still]
+    headline = _HEADLINES[result.state] + still
+    if result.state == "incomplete" and result.complete:
+        headline = (
+            _APPLIED_NOW if result.running else f"{_INTERRUPTED}; `jail apply {result.session}` finishes it"
+        )
+    shown = [headline]
+    if result.interrupted and not result.complete:
+        shown.append(f"  note: an apply was interrupted; `jail apply {result.session}` finishes it")
     shown += _faults(result, "")
     shown += _faults(result.review, "review: ") if result.review is not None else []
     shown.append(f"session    {result.session or '?'}")

@@ -1,7 +1,8 @@
 """What a session holds, applied to the host: all that was chosen, or nothing.
 
     look at the host, stage, digest      an error here: the tree was not touched
-    syncfs, journal `committed`          from here on a kill -9 is finished by the next call
+    syncfs, what is meant into the ledger
+    journal `committed`                  from here on a kill -9 is finished by the next call
     swap: deletions, the rest, modes     an error here: all of it is taken back
     syncfs, journal `applied`            from here on it is done
     record, drop from the session, remove the staging folder and the journal
@@ -12,10 +13,11 @@ kernel is one of the whole.
 
 from jail.errors import JailError
 from jail.hold import journal, stage, staging
+from jail.hold.account import TAKEN_BACK, Account
 from jail.hold.change import Change
 from jail.hold.journal import APPLIED, BACK, COMMITTED, STAGING, Journal
 from jail.hold.store import Manifest
-from jail.hold.transaction import Applied, Record, Transaction
+from jail.hold.transaction import Applied, Transaction
 from jail.light import Sequence, suppress
 
 
@@ -23,11 +25,12 @@ def apply(
     session_folder: str,
     manifest: Manifest,
     chosen: Sequence[Change],
-    record: Record,
+    account: Account,
     instead: stage.Content | None = None,
 ) -> Applied:
     """Apply changes of a session whose lock is held, as jail.hold.look listed them and a person chose them; a
-    new folder must be among them for what is in it. `instead`: jail.hold.stage.Content.
+    new folder must be among them for what is in it. `account`: of this apply; `instead`:
+    jail.hold.stage.Content.
 
     Raises JailError, with the host as it was before, and when an earlier apply must be finished first.
     """
@@ -35,9 +38,10 @@ def apply(
         raise JailError(
             "an apply of this session was interrupted", where=session_folder, hint="finish it: jail apply"
         )
-    work = Transaction(session_folder, manifest, _new_journal(session_folder), record)
+    work = Transaction(session_folder, manifest, _new_journal(session_folder), account)
     try:
         try:
+            work.begin()
             work.stage(chosen, instead)
             if work.intents:
                 work.commit()
@@ -62,8 +66,9 @@ def _new_journal(session_folder: str) -> Journal:
 
 def _abandon(work: Transaction) -> None:
     """Nothing was touched: remove what was made ready, as far as that goes; the next call does the rest."""
-    with suppress(OSError):
+    with suppress(OSError, JailError):
         work.book.say(STAGING)
+        work.account.end(work.id, TAKEN_BACK)
         work.tidy()
 
 
@@ -80,6 +85,7 @@ def _take_back(work: Transaction, error: OSError) -> None:
         work.book.say(BACK)
     try:
         work.back()
+        work.account.end(work.id, TAKEN_BACK)
         problem = work.tidy()
     except OSError as second:
         raise JailError(
@@ -98,16 +104,18 @@ def unfinished(session_folder: str) -> str:
     return journal.state(session_folder)
 
 
-def finish(session_folder: str, manifest: Manifest, record: Record) -> Applied | None:
+def finish(session_folder: str, manifest: Manifest, account: Account) -> Applied | None:
     """Finish what an apply left behind that was killed: roll it forward where it had committed, else take it
     away. None where there was nothing. Raises JailError.
     """
     written = journal.read(session_folder)
     if written is None:
         return None
-    work = Transaction(session_folder, manifest, Journal(session_folder, new=False), record)
+    work = Transaction(session_folder, manifest, Journal(session_folder, new=False), account)
     try:
         work.changes, work.intents, work.conflicts = written.changes, written.intents, written.conflicts
+        work.id = written.id
+        account.again(written.id)
         if written.state == STAGING:
             work.changes, work.intents = [], []
         for name, (folder, inode) in written.staging.items():
@@ -137,4 +145,5 @@ def _finished(work: Transaction, state: str) -> Applied:
         return work.settle()
     if state == BACK:
         work.back()
+    work.account.end(work.id, TAKEN_BACK)
     return Applied((), (), work.tidy())

@@ -12,12 +12,14 @@ from jail.errors import JailError
 from jail.hold import apply as applier
 from jail.hold import discard as discarder
 from jail.hold import drop, gitkeys, recorded
+from jail.hold.account import APPLIED
 from jail.hold.change import NEVER, SETTINGS, Change
 from jail.hold.review import Review, not_offered
 from jail.hold.stage import Instead
 from jail.hold.store import Manifest
-from jail.hold.transaction import DONE, Applied
+from jail.hold.transaction import Applied
 from jail.ledger.review import ReviewLedger
+from jail.ledger.reviewed import open_applies
 from jail.plan.held import FILE
 
 
@@ -37,11 +39,16 @@ NOTHING: Final = Done((), (), (), "")
 
 def finished(session_folder: str, manifest: Manifest) -> Done | None:
     """Finish an apply that was interrupted; None where there is none. Raises JailError."""
-    if not applier.unfinished(session_folder):
+    unfinished = bool(applier.unfinished(session_folder))
+    if not unfinished and not open_applies(session_folder):
         return None
     ledger = ReviewLedger.open(session_folder, manifest.session)
     try:
-        found = applier.finish(session_folder, manifest, recorded.into(ledger, manifest))
+        if not unfinished:
+            recorded.close_lost(ledger, session_folder)
+            return None
+        account = recorded.Recorded(ledger, session_folder, manifest)
+        found = applier.finish(session_folder, manifest, account)
     finally:
         ledger.close()
     return None if found is None else Done(found.done, (), _conflicts(found.conflicts), found.problem)
@@ -52,7 +59,7 @@ def carry_out(
     apply: Sequence[Change] = (),
     discard: Sequence[Change] = (),
     left: Sequence[tuple[Change, str]] = (),
-    kind: str = DONE,
+    kind: str = APPLIED,
 ) -> Done:
     """Apply, discard and leave as it was decided; what is applied has entries of `kind`. Raises JailError,
     with nothing applied.
@@ -62,18 +69,15 @@ def carry_out(
         return NOTHING
     ledger = ReviewLedger.open(review.folder, review.manifest.session)
     try:
-        into = recorded.into(ledger, review.manifest)
-
-        def record(became: str, change: Change) -> None:
-            into(kind if became == DONE else became, change)
-
+        record = recorded.into(ledger, review.manifest)
         for change, why in left:
             known = why.startswith(change.conflict or change.reason or NEVER)
             record("refused", change if known else change._replace(reason=why, conflict=""))
         applied, conflicts, problem = Applied((), ())
         if apply:
+            account = recorded.Recorded(ledger, review.folder, review.manifest, kind)
             applied, conflicts, problem = applier.apply(
-                review.folder, review.manifest, apply, record, lambda change: _settings(review, change)
+                review.folder, review.manifest, apply, account, lambda change: _settings(review, change)
             )
         discarded, stay, _ = Applied((), ())
         if discard:

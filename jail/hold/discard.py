@@ -9,13 +9,14 @@ import stat
 
 from jail.errors import JailError
 from jail.hold import base, store
+from jail.hold.account import REFUSED, Record
 from jail.hold.beneath import IN_THE_WAY, Tree, split
 from jail.hold.change import DELETED, NEVER, Change
 from jail.hold.drop import folders_of, paths, pin
 from jail.hold.kept import Kept
 from jail.hold.layer import Layer
 from jail.hold.store import Manifest
-from jail.hold.transaction import NOT_DONE, Applied, Record
+from jail.hold.transaction import Applied
 from jail.kernel import files, sparse, trees, writing
 from jail.light import Final, Sequence, suppress
 from jail.plan.held import COPY, FILE, Held
@@ -47,7 +48,7 @@ def discard(session_folder: str, manifest: Manifest, chosen: Sequence[Change], r
         for change in changes:
             if change.path in resisting:
                 left.append(change._replace(conflict=HIDDEN if change.what == DELETED else NOT_EMPTY))
-                record(NOT_DONE, left[-1])
+                record(REFUSED, left[-1])
             else:
                 record(DISCARDED, change)
                 done.append(change)

@@ -5,6 +5,7 @@ that was interrupted; a staging folder that it does not name is nobody's. The fi
 field of fixed width: going on is one pwrite(2) in place, which needs no room on a full disk. Then one JSON
 array a line:
 
+    ["called", ID]                      the apply, as the review ledger calls it
     ["staging", TREE, NAME, INODE]      the folder of this apply in the root of TREE
     ["change", …]                       a change, as jail.hold.change.Change
     ["intent", …]                       one swap, as Intent
@@ -70,6 +71,7 @@ class Written(NamedTuple):
     changes: list[Change]
     intents: list[Intent]
     conflicts: dict[int, str]
+    id: str = ""
 
 
 class Journal:
@@ -125,6 +127,11 @@ class Journal:
         self.close()
 
 
+def called(apply: str) -> object:
+    """The line of the id."""
+    return ("called", apply)
+
+
 def staging(tree: str, name: str, inode: int) -> object:
     """The line of a staging folder."""
     return ("staging", tree, name, inode)
@@ -163,13 +170,14 @@ def read(session_folder: str) -> Written | None:
         return None
     found = Written("", {}, [], [], {})
     counted: object = None
+    names: list[str] = []
     try:
         with os.fdopen(fd, "rb") as file:
             found = found._replace(state=_state_in(file.read(_WIDTH)))
             for line in file:
                 # Half a line, whose writer died, says nothing; what must be there is counted.
                 with suppress(ValueError, TypeError, IndexError):
-                    counted = _take_in(found, line) or counted
+                    counted = _take_in(found, line, names) or counted
     except OSError as error:
         raise _unreadable(path, error) from error
     if found.state != STAGING and counted != [len(found.changes), len(found.intents)]:
@@ -178,7 +186,7 @@ def read(session_folder: str) -> Written | None:
             where=path,
             hint="a folder .jail-apply-… in the workspace has what was replaced; look at both, remove both",
         )
-    return found
+    return found._replace(id=names[0] if names else "")
 
 
 def _open(session_folder: str) -> tuple[int, str]:
@@ -210,9 +218,11 @@ def _state_in(first: bytes) -> str:
     return word if word in _STATES else STAGING
 
 
-def _take_in(found: Written, line: bytes) -> object:
+def _take_in(found: Written, line: bytes, names: list[str]) -> object:
     kind, *values = json.loads(line)
-    if kind == "staging":
+    if kind == "called":
+        names.append(str(values[0]))
+    elif kind == "staging":
         tree, name, inode = values
         found.staging[tree] = (str(name), int(inode))
     elif kind == "change":

@@ -8,21 +8,15 @@ import os
 
 from jail.errors import JailError
 from jail.hold import base, drop, journal, stage, staging, store, swap
+from jail.hold.account import APPLIED, REFUSED, Account
 from jail.hold.beneath import Tree
 from jail.hold.change import Change
-from jail.hold.journal import APPLIED, COMMITTED, MODE, PUT, TAKE, Intent, Journal
+from jail.hold.journal import COMMITTED, MODE, PUT, TAKE, Intent, Journal
 from jail.hold.kept import Kept
 from jail.hold.making import ConflictError
 from jail.hold.store import Manifest
 from jail.kernel import files
-from jail.light import Callable, Final, Iterator, NamedTuple, Sequence, suppress
-
-Record = Callable[[str, Change], None]
-"""Called once for each path: "applied" or "refused", and the change, with `conflict` set where that was why.
-After a kill -9 it may be called a second time: a line too many is better than one that is missing.
-"""
-DONE: Final = "applied"
-NOT_DONE: Final = "refused"
+from jail.light import Callable, Iterator, NamedTuple, Sequence, suppress
 
 
 class Applied(NamedTuple):
@@ -38,11 +32,12 @@ class Applied(NamedTuple):
 class Transaction:
     """One apply, new or found in a journal, with all trees that it needs open."""
 
-    def __init__(self, session_folder: str, manifest: Manifest, book: Journal, record: Record) -> None:
+    def __init__(self, session_folder: str, manifest: Manifest, book: Journal, account: Account) -> None:
         self.session_folder = session_folder
         self.manifest = manifest
         self.book = book
-        self.record = record
+        self.account = account
+        self.id = ""
         self.things = {thing.name: thing for thing in manifest.held}
         self.trees: dict[str, Tree] = {}
         self.changes: list[Change] = []
@@ -79,11 +74,18 @@ class Transaction:
                 each.kept.close()
                 each.tree.forget()
 
+    def begin(self) -> None:
+        """Give it an id that whoever finishes it finds, before anybody else has it. Raises OSError."""
+        self.id = os.urandom(8).hex()
+        self.book.add([journal.called(self.id)])
+        self.book.reserve()
+
     def commit(self) -> None:
-        """Write down what will be done, before any of it. Raises OSError."""
+        """Write down what will be done, before any of it. Raises OSError, JailError."""
         self._sync()
         self.book.add(journal.meant(self.changes, self.intents))
         self.book.add(journal.refused(self.conflicts))
+        self.account.begin(self.id, self.changes)
         self.book.say(COMMITTED)
 
     def _sync(self) -> None:
@@ -112,7 +114,7 @@ class Transaction:
         for intent in swaps:
             self._unless_conflict(swap.verify, intent, done)
         self.book.add(journal.refused(dict(list(self.conflicts.items())[known:])))
-        self.book.say(APPLIED)
+        self.book.say(journal.APPLIED)
 
     def _unless_conflict(
         self, do: Callable[[Tree, Intent], None], intent: Intent, done: dict[int, list[Intent]]
@@ -134,7 +136,11 @@ class Transaction:
         """
         for intent in self.intents:
             tree = self.tree(intent.tree)
-            if state == APPLIED and intent.change not in self.conflicts and staging.missing(tree, intent):
+            if (
+                state == journal.APPLIED
+                and intent.change not in self.conflicts
+                and staging.missing(tree, intent)
+            ):
                 self.conflicts[intent.change] = "the host changed it after it was applied"
             elif state == COMMITTED and staging.make(tree, self.book) and staging.spoiled(tree, intent):
                 self.conflicts[intent.change] = "what was staged for it was changed"
@@ -180,14 +186,17 @@ class Transaction:
         self.book.close()
 
     def settle(self) -> Applied:
-        """Say what was done, take it out of the session, and tidy up."""
+        """Say what was done, take it out of the session, and tidy up. Raises JailError where it cannot be
+        said: the next call says it.
+        """
         numbered = list(enumerate(self.changes))
         done = [change for number, change in numbered if number not in self.conflicts]
         left = [each._replace(conflict=self.conflicts[at]) for at, each in numbered if at in self.conflicts]
         for change in done:
-            self.record(DONE, change)
+            self.account.path(APPLIED, change)
         for change in left:
-            self.record(NOT_DONE, change)
+            self.account.path(REFUSED, change)
+        self.account.end(self.id, APPLIED, len(done), len(left))
         try:
             by_tree: dict[str, list[Change]] = {}
             for change in done:

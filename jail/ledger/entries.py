@@ -58,7 +58,7 @@ _MOUNT: Final = Kind(JAIL, ("path", "digest_before", "digest_after", "window_s")
 _REVIEWED: Final = Kind(
     JAIL,
     ("path", "what", "tier", "reason", "digest_before", "digest_after"),
-    ("source", "mode_before", "mode_after", "kind_before", "kind_after"),
+    ("source", "mode_before", "mode_after", "kind_before", "kind_after", "apply"),
 )
 
 KINDS: Final[dict[str, Kind]] = {
@@ -93,10 +93,12 @@ KINDS: Final[dict[str, Kind]] = {
         JAIL, ("changes", "tiers", "letters", "conflicts"), ("digest", "delivered", "delivered_warned")
     ),
     "end": Kind(KERNEL, ("exit", "reason", "signal", "duration_s", "cpu_s", "peak_bytes")),
+    "applying": Kind(JAIL, ("apply", "becomes", "changes", "digest")),
     "applied": _REVIEWED,
     "delivered": _REVIEWED,
     "discarded": _REVIEWED,
     "refused": _REVIEWED,
+    "settled": Kind(JAIL, ("apply", "outcome", "applied", "refused")),
     "resumed": Kind(JAIL, ("by",)),
 }
 """kind → who vouches, fields. What is not known is None, never left out: `moved_to` of a thing that could not
@@ -105,13 +107,19 @@ took along. `join` tells which `left` belongs to which `joined`; `pid` is as it 
 is jail's word for why it ended; the figures beside it are the kernel's. Of the
 review: `path` is that of the host; `what`, `tier` and `reason` are of jail.hold.change; before is how the run
 found it, after is how the session has it; `by`: the session that took what this one held.
+`applying` comes before an apply touches the host, `settled` when all of it is said; `apply` is its id, in the
+entries of its paths too; `becomes`: their kind; `digest`: of the list of its paths, with their digests.
 """
-REVIEW_KINDS: Final = frozenset(["applied", "delivered", "discarded", "refused", "resumed"])
+REVIEW_KINDS: Final = frozenset(
+    ["applying", "applied", "delivered", "discarded", "refused", "settled", "resumed"]
+)
 """Those of the review ledger, which has notes too; all others are of a run's."""
 
 START: Final = "start"
 END: Final = "end"
 RESUMED: Final = "resumed"
+APPLYING: Final = "applying"
+SETTLED: Final = "settled"
 _CUT_NAMES: Final = frozenset(("cut", "cut_json"))
 
 

@@ -23,7 +23,8 @@ from jail.ledger.writer import LEDGER
 class Result(NamedTuple):
     """What `verify` found. `entries` counts the good ones; `start` and `end` are None where there is none
     that is good. `removed`: when `jail gc` removed all of it, in seconds since the epoch; else 0.0. `review`:
-    the same of its review ledger, None where there is none.
+    the same of its review ledger, None where there is none; `interrupted`: an apply of what it held has no
+    end.
     """
 
     problems: tuple[Problem, ...]
@@ -38,6 +39,7 @@ class Result(NamedTuple):
     end: Entry | None
     removed: float = 0.0
     review: Reviewed | None = None
+    interrupted: bool = False
 
     @property
     def ok(self) -> bool:
@@ -51,7 +53,7 @@ class Result(NamedTuple):
             return "removed"
         if not self.ok:
             return "broken"
-        return "intact" if self.complete else "incomplete"
+        return "intact" if self.complete and not self.interrupted else "incomplete"
 
 
 def verify(path: str) -> Result:
@@ -66,7 +68,8 @@ def verify(path: str) -> Result:
     alone = os.path.basename(path) not in (LEDGER, os.path.basename(folder))
     if alone or not place.is_id(os.path.basename(folder)):
         return result
-    return result._replace(review=reviewed.verify(folder))
+    found = reviewed.verify(folder)
+    return result._replace(review=found, interrupted=found is not None and found.interrupted)
 
 
 def _verify_run(path: str) -> Result:

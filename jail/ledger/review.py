@@ -72,6 +72,13 @@ class ReviewLedger(Chained):
             raise bug(f"an entry {kind!r} for a review ledger")
         self._put(kind, fields, LEDGER_LIMIT - (0 if kind == NOTE else RESERVE))
 
+    def sync(self) -> None:
+        """Wait until all of it is on the disk. Raises JailError."""
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise failure("write to the ledger", self.path, error) from error
+
     def close(self) -> None:
         """Wait for the disk, put the marks, and close; a second call does nothing. Raises JailError where the
         marks cannot be put: what was written stays.
@@ -84,10 +91,7 @@ class ReviewLedger(Chained):
 
     def _put_marks(self) -> None:
         where = self._folder_fd, self._folder, self.session, self._seq - 1, self._prev
-        try:
-            os.fsync(self._fd)
-        except OSError as error:
-            raise failure("write to the ledger", self.path, error) from error
+        self.sync()
         heads.put_head(*where, of=heads.REVIEW)
         heads.add_to_index(*where, of=heads.REVIEW)
 

@@ -11,20 +11,21 @@ from typing import Final, NamedTuple
 
 from jail.errors import JailError
 from jail.ledger import beside, heads, place
-from jail.ledger.entries import RESUMED, REVIEW_KINDS
+from jail.ledger.entries import APPLYING, RESUMED, REVIEW_KINDS, SETTLED
 from jail.ledger.judging import BESIDE, Problem, Walk
 from jail.ledger.lines import Entry, Line, lines, open_regular, parse
 from jail.ledger.review import NOTE, REVIEW
 
 
 class Reviewed(NamedTuple):
-    """What `verify` found; the fields are those of reader.Result."""
+    """What `verify` found; the fields are those of reader.Result. `interrupted`: an apply has no end."""
 
     problems: tuple[Problem, ...]
     problem_count: int
     remarks: tuple[str, ...]
     entries: int
     last: str
+    interrupted: bool = False
 
 
 def verify(folder: str) -> Reviewed | None:
@@ -76,6 +77,26 @@ def resumed_by(folder: str) -> str:
     return taken
 
 
+def open_applies(folder: str) -> list[str]:
+    """The ids of applies in the review ledger that have no end, unjudged."""
+    found: dict[str, None] = {}
+    for line in review_lines(folder):
+        if line.raw is None or (b'"applying"' not in line.raw and b'"settled"' not in line.raw):
+            continue
+        entry = parse(line.raw)[0]
+        if entry is not None:
+            _take_apply(found, entry)
+    return list(found)
+
+
+def _take_apply(found: dict[str, None], entry: Entry) -> None:
+    apply = entry.fields.get("apply")
+    if entry.kind == APPLYING and isinstance(apply, str):
+        found[apply] = None
+    elif entry.kind == SETTLED and isinstance(apply, str):
+        found.pop(apply, None)
+
+
 class _ReviewWalk(Walk):
     """A chain that has no start and no end of its own."""
 
@@ -84,12 +105,16 @@ class _ReviewWalk(Walk):
         head = said.head
         self._head = head.seq if head is not None else -1
         self._at_head = ""
+        self._applies: dict[str, None] = {}
 
     def take(self, line: Line) -> None:
         before = self.expected
         super().take(line)
         if before <= self._head < self.expected:
             self._at_head = self.last
+
+    def accepted(self, entry: Entry) -> None:
+        _take_apply(self._applies, entry)
 
     def first_of(self, entry: Entry) -> str:  # noqa: ARG002 - no entry of it names the session
         return self.session
@@ -107,7 +132,14 @@ class _ReviewWalk(Walk):
         if self.said.head is None and self.entries and not self.said.head_fault:
             self.remarks.append("no head file beside it: a cut tail cannot be ruled out")
         self.tell_strange()
-        return Reviewed(tuple(self.problems), self.count, tuple(self.remarks), self.entries, self.last)
+        return Reviewed(
+            tuple(self.problems),
+            self.count,
+            tuple(self.remarks),
+            self.entries,
+            self.last,
+            bool(self._applies),
+        )
 
 
 _KILLED: Final = "the writer was killed, or writes now"

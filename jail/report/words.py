@@ -148,6 +148,16 @@ def _reviewed(kind: str) -> Callable[[_Fields], str]:
     return told
 
 
+def _applying(fields: _Fields) -> str:
+    return f"applying {_changes(fields['changes'])} (apply {_value(fields['apply'])})"
+
+
+def _settled(fields: _Fields) -> str:
+    counts = f"{_value(fields['applied'])} applied, {_value(fields['refused'])} refused"
+    told = counts if fields["outcome"] == "applied" else _value(fields["outcome"])
+    return f"apply {_value(fields['apply'])} is over: {told}"
+
+
 def _resumed(fields: _Fields) -> str:
     return f"resumed by {_value(fields['by'])}, which has what was held"
 
@@ -176,5 +186,7 @@ _SENTENCES: Final[dict[str, Callable[[_Fields], str]]] = {
     "delivered": _reviewed("delivered"),
     "discarded": _reviewed("discarded"),
     "refused": _reviewed("refused"),
+    "applying": _applying,
+    "settled": _settled,
     "resumed": _resumed,
 }

@@ -48,7 +48,7 @@ def recorded(session: Kept) -> list[tuple[str, str]]:
     for line in (session.folder / "review.jsonl").read_bytes().splitlines():
         entry, fault = parse(line)
         assert entry is not None, fault
-        if entry.kind != "note":
+        if "path" in entry.fields:
             found.append((entry.kind, os.path.relpath(entry.fields["path"], session.workspace)))
     return found
 

@@ -167,3 +167,16 @@ def test_the_help_names_each_exit_code() -> None:
     found = verify("--help").output
     for line in ("0  intact", "1  broken", "2  no such session", "3  incomplete", "4  removed"):
         assert f"  {line}" in found
+
+
+def test_an_apply_that_was_interrupted_is_incomplete_and_what_finishes_it_is_said(state: str) -> None:
+    folder, _ = write(state)
+    (folder / "held").mkdir()
+    (folder / "held/journal").touch()
+    found = verify(folder.name)
+    assert found.exit_code == 3
+    told = f"incomplete: an apply was interrupted; `jail apply {folder.name}` finishes it"
+    assert found.output.splitlines()[0] == told
+    assert json.loads(verify(folder.name, "--json").output)["interrupted"] is True
+    (folder / "held/journal").unlink()
+    assert verify(folder.name).exit_code == 0

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jail.hold import change, drop, look, store
+from jail.hold.account import Account
 from jail.hold.apply import apply
 from jail.hold.stage import Instead
 from jail.plan.held import COPY, FILE, GIT_CONFIG, OVERLAY, Held
@@ -173,7 +174,9 @@ def test_a_git_config_gets_the_content_of_who_read_its_keys(held: Holding) -> No
     held.begin()
     lay(held.upper, {"g/config": "session"})
     chosen = [held.change("g/config", change.SETTINGS)]
-    applied = apply(str(held.session), held.manifest, chosen, held.record, lambda _: Instead(b"merged"))
+    applied = apply(
+        str(held.session), held.manifest, chosen, Account(held.record), lambda _: Instead(b"merged")
+    )
     assert applied.conflicts == ()
     assert (held.tree / "g/config").read_text() == "merged"
     assert (held.upper / "g/config").read_text() == "session"
@@ -190,7 +193,7 @@ def test_a_held_file_gets_its_content_and_a_new_base(tmp_path: Path, deliver: st
     lay(folder / "held", {"files/f0/config": "session", "base/f0": "first"})
     chosen = list(look.changes(str(folder), manifest))
     instead = Instead(b"merged", b"next") if deliver else None
-    done = apply(str(folder), manifest, chosen, lambda *_: None, lambda _: instead)
+    done = apply(str(folder), manifest, chosen, Account(lambda *_: None), lambda _: instead)
     assert (reasons(done.conflicts), done.problem) == ({}, "")
     assert host.read_text() == ("merged" if deliver else "session")
     assert seen(folder / "held") == {

@@ -38,11 +38,16 @@ def found(session: Kept) -> Review:
 
 
 def entries(session: Kept) -> dict[str, tuple[str, dict[str, Any]]]:
-    lines = (session.folder / "review.jsonl").read_bytes().splitlines()
-    read = [parse(line)[0] for line in lines]
     return {
-        Path(each.fields["path"]).name: (each.kind, dict(each.fields)) for each in read if each is not None
+        Path(fields["path"]).name: (kind, fields) for kind, fields in written(session) if "path" in fields
     }
+
+
+def written(session: Kept) -> list[tuple[str, dict[str, Any]]]:
+    """All of the review ledger."""
+    file = session.folder / "review.jsonl"
+    read = [parse(line)[0] for line in file.read_bytes().splitlines()] if file.exists() else []
+    return [(each.kind, dict(each.fields)) for each in read if each is not None]
 
 
 def both_applied(session: Kept) -> Callable[[], object]:
@@ -123,3 +128,60 @@ def test_an_apply_that_was_killed_is_finished_or_taken_away_and_written_down(
     assert (session.workspace / "b").exists() == bool(became)
     assert verify(str(session.folder)).state == "intact"
     assert finished(str(session.folder), session.manifest) is None
+
+
+def test_an_apply_is_in_the_ledger_before_and_after_its_paths(session: Kept, found: Review) -> None:
+    whole = chosen(found, ("a", "b"), str(session.workspace))
+    carry_out(found, apply=whole.taken)
+    (first, begins), *paths, (last, ends) = written(session)
+    assert (first, begins["becomes"], begins["changes"]) == ("applying", "applied", 2)
+    assert (last, ends["outcome"], ends["applied"], ends["refused"]) == ("settled", "applied", 2, 0)
+    assert {fields["apply"] for _, fields in paths} == {begins["apply"]} == {ends["apply"]}
+    assert len(begins["digest"]) == 64
+
+
+def test_each_kill_of_an_apply_is_told_and_each_path_written_once(tmp_path: Path) -> None:
+    """Killed at each change of the disk, and while that is finished a second time."""
+    names = steps.count(both_applied(kept_in(tmp_path / "count")))
+    places = [at for at, name in enumerate(names, 1) if name in steps.CHANGING]
+    assert len(places) > 20
+    for at in places[::2]:
+        session = kept_in(tmp_path / str(at))
+        assert steps.failing(both_applied(session), at, steps.KILL) == -9
+        touched = (session.workspace / "a").read_bytes() == b"new" or (session.workspace / "b").exists()
+        begun = any(kind == "applying" for kind, _ in written(session))
+        ended = any(kind == "settled" for kind, _ in written(session))
+        assert begun or not touched, at
+        assert verify(str(session.folder)).state == ("incomplete" if begun and not ended else "intact"), at
+        folder, manifest = str(session.folder), session.manifest
+        for again in range(5, 200, 60):
+            steps.failing(lambda: finished(folder, manifest), again, steps.KILL)  # noqa: B023 - called at once
+        finished(folder, manifest)
+        said = written(session)
+        assert verify(folder).state == "intact", at
+        assert (
+            [kind for kind, _ in said].count("settled") == [kind for kind, _ in said].count("applying") <= 1
+        )
+        became = sorted(fields["path"] for kind, fields in said if kind == "applied")
+        done = [f"{session.workspace}/a", f"{session.workspace}/b"]
+        assert became == (done if (session.workspace / "b").exists() else []), at
+
+
+def test_an_apply_whose_journal_was_removed_gets_an_end(session: Kept) -> None:
+    names = steps.count(both_applied(kept_in(session.folder.parent / "count")))
+    assert steps.failing(both_applied(session), names.index("renameat2") + 1, steps.KILL) == -9
+    (session.folder / "held/journal").unlink()
+    assert verify(str(session.folder)).state == "incomplete"
+    assert finished(str(session.folder), session.manifest) is None
+    assert written(session)[-1][1]["outcome"] == "unknown: its journal was removed"
+    assert verify(str(session.folder)).state == "intact"
+
+
+def test_an_apply_that_is_taken_back_says_so(tmp_path: Path) -> None:
+    names = steps.count(both_applied(kept_in(tmp_path / "count")))
+    session = kept_in(tmp_path / "failing")
+    last = len(names) - names[::-1].index("renameat2")
+    assert steps.failing(both_applied(session), last, "EIO") == steps.REFUSED
+    assert [kind for kind, _ in written(session)] == ["applying", "settled"]
+    assert written(session)[1][1]["outcome"] == "taken back"
+    assert verify(str(session.folder)).state == "intact"

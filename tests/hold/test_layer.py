@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jail.hold import look
+from jail.hold.account import Account
 from jail.hold.apply import apply
 from jail.plan.held import COPY, OVERLAY
 from support.applied import ACTS, applied_all, listed, view, whole
@@ -27,7 +28,7 @@ def test_half_of_it_applied_leaves_the_other_half_listed_and_the_view_as_it_was(
     inside = view(session)
     every = list(look.changes(str(session.folder), session.manifest))
     first = [each for at, each in enumerate(every) if at % 2 or each.new.kind == "folder"]
-    done = apply(str(session.folder), session.manifest, first, lambda *_: None).done
+    done = apply(str(session.folder), session.manifest, first, Account(lambda *_: None)).done
     rest = list(look.changes(str(session.folder), session.manifest))
     assert {each.path for each in rest} == {each.path for each in every} - {each.path for each in done}
     assert view(session) == inside

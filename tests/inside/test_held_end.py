@@ -61,7 +61,8 @@ def newest(jail: Jail) -> Path:
 def reviewed(jail: Jail) -> list[dict[str, Any]]:
     """The review ledger of the newest session."""
     path = newest(jail) / "review.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+    found = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+    return [each for each in found if "path" in each["fields"]]
 
 
 def ledger(jail: Jail) -> list[dict[str, Any]]:

@@ -95,6 +95,21 @@ SENTENCES: dict[str, tuple[str, dict[str, Any], str]] = {
         {"path": "/w/a", "what": "renamed", "source": "/w/b", "tier": "refused", "reason": "a hook"},
         "refused: renamed /w/b to /w/a (refused: a hook)",
     ),
+    "an apply that begins": (
+        "applying",
+        {"apply": "ab12", "becomes": "applied", "changes": 3, "digest": "ff"},
+        "applying 3 changes (apply ab12)",
+    ),
+    "one that is over": (
+        "settled",
+        {"apply": "ab12", "outcome": "applied", "applied": 2, "refused": 1},
+        "apply ab12 is over: 2 applied, 1 refused",
+    ),
+    "one that was taken back": (
+        "settled",
+        {"apply": "ab12", "outcome": "taken back", "applied": 0, "refused": 0},
+        "apply ab12 is over: taken back",
+    ),
     "who took what was held": (
         "resumed",
         {"by": "20261130-1"},

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from jail.hold import look
+from jail.hold.account import Account
 from jail.hold.apply import apply
 from jail.hold.transaction import Applied
 from support.holding import lay, state
@@ -42,7 +43,7 @@ def listed(tmp_path: Path, kind: str) -> Session:
 
 def applied_all(session: Session) -> Applied:
     every = list(look.changes(str(session.folder), session.manifest))
-    return apply(str(session.folder), session.manifest, every, lambda *_: None)
+    return apply(str(session.folder), session.manifest, every, Account(lambda *_: None))
 
 
 def view(session: Session) -> dict[str, object]:

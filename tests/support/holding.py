@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jail.hold import base, change, store
+from jail.hold.account import Account
 from jail.hold.apply import apply, finish
 from jail.hold.change import ABSENT, Change, State
 from jail.hold.discard import discard
@@ -99,11 +100,11 @@ class Holding:
 
     def apply(self, chosen: Sequence[Change] | None = None) -> Applied:
         return apply(
-            str(self.session), self.manifest, self.every() if chosen is None else chosen, self.record
+            str(self.session), self.manifest, self.every() if chosen is None else chosen, Account(self.record)
         )
 
     def finish(self) -> Applied | None:
-        return finish(str(self.session), self.manifest, self.record)
+        return finish(str(self.session), self.manifest, Account(self.record))
 
     def discard(self, chosen: Sequence[Change]) -> Applied:
         return discard(str(self.session), self.manifest, chosen, self.record)
