@@ -32,13 +32,15 @@ def chosen(review: Review, words: Sequence[str], cwd: str, *, all_but: bool = Fa
     A path is relative to `cwd` or, where that means no change, to the workspace. Raises JailError with
     EXIT_USAGE for one that means none.
     """
-    places = _meant(review, words, cwd)
+    meant = _meant(review, words, cwd)
+    places = set(meant.values())
+    exact = {place for word, place in meant.items() if _is_word_for_word(word)}
     taken: list[Change] = []
     left: list[tuple[Change, str]] = []
     for change in review.changes:
         if words and _is_in(review, change, places) == all_but:
             continue
-        exactly = review.absolute(change.tree, change.path) in places
+        exactly = review.absolute(change.tree, change.path) in exact
         why = _why_not(change, named=exactly and not all_but)
         if why:
             left.append((change, why))
@@ -51,7 +53,7 @@ def meant(review: Review, words: Sequence[str], cwd: str, *, all_but: bool = Fal
     """The changes that these paths are, or all but these, however grave; no path at all is everything."""
     if not words:
         return review.changes
-    places = _meant(review, words, cwd)
+    places = set(_meant(review, words, cwd).values())
     return tuple(change for change in review.changes if _is_in(review, change, places) != all_but)
 
 
@@ -82,6 +84,14 @@ def _is_in(review: Review, change: Change, places: set[str]) -> bool:
     return any(_above(review.absolute(change.tree, path), places) for path in paths)
 
 
+def _is_word_for_word(word: str) -> bool:
+    """Whether a path is spelled as it is listed: a shell completes `dir/` and a script joins `a/../b`, and
+    neither has read what is there. `./` before it tells it from a session.
+    """
+    spelled = word[1:] if word.startswith("/") else word.removeprefix("./")
+    return {"", ".", ".."}.isdisjoint(spelled.split("/"))
+
+
 def _why_not(change: Change, *, named: bool) -> str:
     if change.tier == NEVER:
         return change.reason or NEVER
@@ -92,7 +102,7 @@ def _why_not(change: Change, *, named: bool) -> str:
     return ""
 
 
-def _meant(review: Review, words: Sequence[str], cwd: str) -> set[str]:
+def _meant(review: Review, words: Sequence[str], cwd: str) -> dict[str, str]:
     """The absolute paths that `words` are."""
     bases = (cwd, review.manifest.workspace)
     ways = {word: [os.path.normpath(os.path.join(base, word)) for base in bases] for word in words}
@@ -113,7 +123,7 @@ def _meant(review: Review, words: Sequence[str], cwd: str) -> set[str]:
             hint="`jail changes` lists what is held; nothing was done",
             code=EXIT_USAGE,
         )
-    return set(meant.values())
+    return meant
 
 
 def _above(path: str, candidates: set[str]) -> list[str]:

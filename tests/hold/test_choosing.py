@@ -74,6 +74,13 @@ def test_without_a_path_all_is_chosen_but_what_is_refused_or_in_conflict(session
         (["src-other"], ["src-other/x"]),
         # refused: by its own name alone
         (["CLAUDE.md"], ["CLAUDE.md"]),
+        (["./CLAUDE.md"], ["CLAUDE.md"]),
+        *(
+            ([word], [])
+            for word in ("CLAUDE.md/", "./CLAUDE.md/", "new/../CLAUDE.md", "././CLAUDE.md", ".//CLAUDE.md")
+        ),
+        (["new/../CLAUDE.md", "CLAUDE.md"], ["CLAUDE.md"]),
+        (["new/deep/.husky/pre-commit/"], []),
         (["new"], ["new", "new/a", "new/deep", "new/deep/.husky"]),
         (["."], None),
         (
