@@ -33,7 +33,7 @@ def command(
     what is refused or in conflict is left (exit code 1), and the rest applied.
 
     SESSION is an id or the beginning of one, or `last`; where none is named, the newest that holds changes
-    of the workspace that you are in, else the last. A PATH is relative to the current folder, or to the
+    of the workspace that you are in. A PATH is relative to the current folder, or to the
     session's workspace; a folder is all beneath it.
 
     What `jail changes` lists as refused is applied only where PATH is its own name: no folder above it
@@ -55,7 +55,8 @@ def command(
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     if walking and (dry_run or as_json):
         raise click.UsageError("--walk asks a person: it goes with neither --dry-run nor --json.")
-    folder, paths, manifest = held.named(words)
+    named = held.named(words)
+    folder, paths, manifest = named.folder, named.paths, named.manifest
     if all_but and not paths:
         raise click.UsageError("--all-but needs a PATH.")
     if manifest is None:
@@ -64,6 +65,8 @@ def command(
         else:
             held.show_nothing(folder)
         return
+    if not as_json:
+        named.tell()
     with Lock(folder):
         first = None if dry_run else decisions.finished(folder, manifest)
         if first is not None and not as_json:

@@ -51,11 +51,14 @@ def command(words: tuple[str, ...], *, diff: bool, every: bool, as_json: bool) -
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
     if diff and as_json:
         raise click.UsageError("--diff is for people, --json for programs: give one of them.")
-    folder, paths, manifest = held.named(words)
+    named = held.named(words, reading=True)
+    folder, paths, manifest = named.folder, named.paths, named.manifest
     if manifest is None:
         if not as_json:
             held.show_nothing(folder)
         return
+    if not as_json:
+        named.tell()
     found = review.reviewed(folder, manifest)
     changes = list(choosing.meant(found, paths, os.getcwd()))
     if as_json:

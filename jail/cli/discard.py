@@ -24,7 +24,7 @@ def command(
     """Forget what SESSION holds, or of it what lies at each PATH. The real files are not touched.
 
     SESSION is an id or the beginning of one, or `last`; where none is named, the newest that holds changes
-    of the workspace that you are in, else the last. A PATH is relative to the current folder, or to the
+    of the workspace that you are in. A PATH is relative to the current folder, or to the
     session's workspace; a folder is all beneath it. What is discarded is gone: the ledger keeps its path
     and its digest alone.
 
@@ -39,7 +39,8 @@ def command(
            command line is wrong
       125  it failed; what is left is still held
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
-    folder, paths, manifest = held.named(words)
+    named = held.named(words)
+    folder, paths, manifest = named.folder, named.paths, named.manifest
     if all_but and not paths:
         raise click.UsageError("--all-but needs a PATH.")
     if manifest is None:
@@ -48,6 +49,8 @@ def command(
         else:
             held.show_nothing(folder)
         return
+    if not as_json:
+        named.tell()
     with Lock(folder):
         first = None if dry_run else decisions.finished(folder, manifest)
         if first is not None and not as_json:

@@ -1,14 +1,13 @@
 """What the commands about held changes share: whose session, which paths, and how the outcome is told."""
 
 import os
-from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
 
 import click
 
 from jail.cli.show import show
-from jail.errors import JailError
+from jail.errors import EXIT_USAGE, JailError
 from jail.hold import shown, store, waiting
 from jail.hold.change import LETTERS, Change
 from jail.hold.decisions import Done
@@ -26,16 +25,26 @@ ALL_BUT = click.option("--all-but", is_flag=True, help="All but what lies at eac
 
 
 class Named(NamedTuple):
-    """The folder of the session that is meant, the paths, and what it holds, None for nothing."""
+    """The folder of the session that is meant, the paths, and what it holds, None for nothing; `of`: how many
+    sessions might have been meant.
+    """
 
     folder: str
     paths: tuple[str, ...]
     manifest: Manifest | None
+    of: int = 1
+
+    def tell(self) -> None:
+        """Say which session is meant, where it may have been another."""
+        if self.of > 1:
+            name = os.path.basename(self.folder)
+            show(f"session {name}, the newest of {self.of} with changes of this workspace")
 
 
-def named(words: tuple[str, ...]) -> Named:
+def named(words: tuple[str, ...], *, reading: bool = False) -> Named:
     """What the words mean. Where no session is named, it is the newest with changes of the workspace that the
-    current folder lies in, so that no other project's are applied here; where there is none, the newest.
+    current folder lies in; where there is none, the newest of all, but not one with changes of another
+    workspace unless they are only read. Raises JailError.
 
     The first word is a session where it is `last`, `-`, or an id or the beginning of one; `./last` is a path.
     """
@@ -45,7 +54,13 @@ def named(words: tuple[str, ...]) -> Named:
     if not known and first[:1].isdigit():
         known = any(name.startswith(first) for name in place.listing(state))
     if not known or not words:
-        return _here(state, words) or _of(reach.session_named(state, place.LAST), words)
+        here = list(waiting.of_workspace(state, "."))
+        if here:
+            return Named(here[0][0], words, here[0][1], len(here))
+        newest = _of(reach.session_named(state, place.LAST), words)
+        if not reading:
+            _refuse_elsewhere(newest)
+        return newest
     return _of(reach.session_named(state, first), words[1:])
 
 
@@ -53,17 +68,17 @@ def _of(session: str, paths: tuple[str, ...]) -> Named:
     return Named(session, paths, store.read_manifest(session))
 
 
-def _here(state: str, paths: tuple[str, ...]) -> Named | None:
-    folder = os.path.realpath(".")
-    for name in place.listing(state)[:LOOKED_AT]:
-        session = os.path.join(state, place.SESSIONS, name)
-        with suppress(JailError):
-            manifest = store.read_manifest(session)
-            if manifest is None or not beneath(folder, manifest.workspace):
-                continue
-            if waiting.waits_of(session, manifest):
-                return Named(session, paths, manifest)
-    return None
+def _refuse_elsewhere(newest: Named) -> None:
+    folder, manifest = os.path.realpath("."), newest.manifest
+    if manifest is None or beneath(folder, manifest.workspace):
+        return
+    name = os.path.basename(newest.folder)
+    raise JailError(
+        "no session holds changes of the workspace that you are in",
+        where=folder,
+        hint=f"the newest, {name}, is of {manifest.workspace}: name it if you mean it",
+        code=EXIT_USAGE,
+    )
 
 
 def show_nothing(folder: str) -> None:
@@ -72,7 +87,7 @@ def show_nothing(folder: str) -> None:
     why = f"session {taken} went on from it" if taken else "what its command wrote is in place"
     show(f"session {os.path.basename(folder)} holds nothing: {why}")
     sessions = os.path.dirname(folder)
-    newest = place.listing(os.path.dirname(sessions))[:LOOKED_AT]
+    newest = place.listing(os.path.dirname(sessions))[: waiting.LOOKED_AT]
     other = next((name for name in newest if _waits(os.path.join(sessions, name))), "")
     if other and not taken:
         show(f"the newest that holds changes: jail changes {other}")
@@ -83,10 +98,6 @@ def _waits(folder: str) -> bool:
         return waiting.waits(folder)
     except JailError:
         return True  # `jail changes` says what is wrong with it
-
-
-LOOKED_AT: Final = 30
-"""Sessions, from the newest on, that are asked whether they hold changes."""
 
 
 def show_rows(review: Review, changes: list[Change], *, every: bool = False) -> None:

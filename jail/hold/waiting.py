@@ -8,11 +8,16 @@ session (hold/drop.py), so that its layers are empty then; a copy stays a yes, a
 import os
 import stat
 
+from jail.errors import JailError
 from jail.hold import store
-from jail.light import Final, Iterable
+from jail.ledger import place
+from jail.light import Final, Iterable, Iterator, suppress
 from jail.plan.held import FILE, KEPT_BITS, OVERLAY, TREE, UPPER, Held
+from jail.policy.paths import beneath
 
 _JOURNAL: Final = "journal"
+LOOKED_AT: Final = 30
+"""Sessions, from the newest on, that are asked whether they hold changes."""
 
 
 def waits(session_folder: str) -> bool:
@@ -26,6 +31,19 @@ def waits(session_folder: str) -> bool:
 def waits_of(session_folder: str, manifest: store.Manifest) -> bool:
     """The same of a session whose manifest was read."""
     return interrupted(session_folder) or has_some(store.folder_of(session_folder), manifest.held)
+
+
+def of_workspace(state: str, folder: str) -> Iterator[tuple[str, store.Manifest]]:
+    """Folder and manifest of the sessions with changes of the workspace that a folder lies in, newest first,
+    among the newest LOOKED_AT. What cannot be read is passed over.
+    """
+    real = os.path.realpath(folder)
+    for name in place.listing(state)[:LOOKED_AT]:
+        session = os.path.join(state, place.SESSIONS, name)
+        with suppress(JailError):
+            manifest = store.read_manifest(session)
+            if manifest is not None and beneath(real, manifest.workspace) and waits_of(session, manifest):
+                yield session, manifest
 
 
 def has_some(held: str, things: Iterable[Held]) -> bool:

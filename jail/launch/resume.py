@@ -34,9 +34,12 @@ class Resumed(NamedTuple):
         return tuple((thing.path, thing.name) for thing in self.manifest.held)
 
 
-def of(text: str, state: str) -> Resumed:
-    """The session that `text` names, if it can be gone on from. Raises JailError."""
-    folder = reach.session_named(state, text)
+def of(text: str, state: str, workspace: str = ".") -> Resumed:
+    """The session that `text` names, if it can be gone on from; `last` is the newest with changes of the
+    workspace that a folder lies in, where there is one. Raises JailError.
+    """
+    here = next(waiting.of_workspace(state, workspace), None) if text == place.LAST else None
+    folder = here[0] if here is not None else reach.session_named(state, text)
     session = os.path.basename(folder)
     if place.running(folder):
         raise _refusal(f"session {session} still runs", folder, "wait for its end, or end it: jail stop")

@@ -80,7 +80,7 @@ def _prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, s
 def _resumed(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
     from jail.launch import resume
 
-    old = resume.of(options.resume, state_folder(environ, places.home(environ)))
+    old = resume.of(options.resume, state_folder(environ, places.home(environ)), options.workspace or ".")
     prepared = _planned(resume.completed(options, old), command, environ, old)
     resume.check(prepared.plan, old)
     return prepared

@@ -139,6 +139,7 @@ def test_when_nothing_is_left_there_is_nothing_to_apply(session: Kept) -> None:
 def test_a_session_that_runs_is_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     made = held_session(state_in(tmp_path), tmp_path / "ws", HOST, LEFT)
+    monkeypatch.chdir(tmp_path / "ws")
     lock = os.open(made.folder / "lock", os.O_RDONLY)
     import fcntl
 

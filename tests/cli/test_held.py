@@ -3,7 +3,11 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from jail.cli.apply import command as apply
+from jail.cli.changes import command as changes
+from jail.cli.discard import command as discard
 from jail.cli.held import CONFLICT_LINES, named, show_left, show_nothing
 from jail.errors import JailError
 from jail.hold import review
@@ -40,9 +44,9 @@ def test_the_first_word_is_a_session_where_it_can_be_one(
     first = sessions[0]
     beginning = next(first[:n] for n in range(1, 30) if not sessions[1].startswith(first[:n]))
     said = {"FIRST": first, "BEGINNING": beginning}
-    folder, found, manifest = named(tuple(said.get(word, word) for word in words))
-    assert Path(folder).name == sessions[which]
-    assert (found, manifest) == (paths, None)
+    found = named(tuple(said.get(word, word) for word in words))
+    assert Path(found.folder).name == sessions[which]
+    assert found[1:] == (paths, None, 1)
 
 
 @pytest.mark.parametrize("word", ["20200101-000000-00000000", "-", "2"])
@@ -73,6 +77,46 @@ def test_without_a_name_the_newest_with_changes_of_this_workspace_is_meant(
             assert found[:2] == (str(folder), words), place
             assert (found.manifest is not None) == (folder != last)
         assert Path(named(("last",))[0]).name == last.name
+
+
+def test_of_another_project_nothing_is_applied_that_was_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was held here is applied, and a run elsewhere has ended since."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    state = state_in(tmp_path)
+    held_session(state, tmp_path / "ws", {}, {})
+    there = held_session(state, tmp_path / "other", {}, {"a": b""}).folder
+    monkeypatch.chdir(tmp_path / "ws")
+    for words in ((), ("a",)):
+        with pytest.raises(JailError, match="no session holds changes of the workspace") as caught:
+            named(words)
+        assert there.name in caught.value.hint
+        assert named(words, reading=True).folder == str(there)
+    assert named(("last",)).folder == named((there.name,)).folder == str(there)
+    for command in (apply, discard):
+        assert CliRunner().invoke(command, ()).exit_code == 1
+        assert not (tmp_path / "other/a").exists()
+        assert (there / "held/t0/upper/a").exists()
+
+
+def test_of_several_with_changes_of_this_workspace_it_is_said_which_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    state = state_in(tmp_path)
+    first = held_session(state, tmp_path / "ws", {}, {"a": b""}).folder
+    monkeypatch.chdir(tmp_path / "ws")
+    calls = ((changes, ()), (apply, ("--dry-run",)), (discard, ("--dry-run",)))
+    for command, options in calls:
+        assert "of this workspace" not in CliRunner().invoke(command, options).output
+    second = held_session(state, tmp_path / "ws", {}, {"a": b""}).folder
+    held_session(state, tmp_path / "other", {}, {"a": b""})
+    told = f"session {second.name}, the newest of 2 with changes of this workspace"
+    for command, options in calls:
+        assert CliRunner().invoke(command, options).output.splitlines()[0] == told
+        for quiet in ("--json", first.name):
+            assert told not in CliRunner().invoke(command, (*options, quiet)).output
 
 
 def test_a_session_that_holds_nothing_is_said_with_the_one_that_does(

@@ -15,6 +15,7 @@ from jail.ledger.place import Session, new_session
 from jail.ledger.review import ReviewLedger
 from jail.plan.build import build
 from jail.plan.held import COPY, FILE, OVERLAY, Held
+from support.changed import held_session
 from support.hosts import FACTS, POLICY
 from support.ledgers import state_in, write
 
@@ -148,3 +149,13 @@ def test_nobody_takes_it_while_another_is_at_it(state: str) -> None:
     with Lock(str(old)), pytest.raises(JailError, match="another `jail` is at what it holds"):
         resume.take(found, session)
     assert (old / "held").exists()
+
+
+def test_last_is_the_newest_with_changes_of_this_workspace(state: str, tmp_path: Path) -> None:
+    """And where there is none, the newest of all."""
+    here = held_session(state, tmp_path / "ws", {}, {"a": b""}).folder
+    there = held_session(state, tmp_path / "other", {}, {"a": b""}).folder
+    assert resume.of("last", state, str(tmp_path / "ws")).folder == str(here)
+    assert resume.of("last", state, str(tmp_path / "other")).folder == str(there)
+    assert resume.of("last", state, str(tmp_path)).folder == str(there)
+    assert resume.of(here.name, state, str(tmp_path / "other")).folder == str(here)
