@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from jail.errors import EXIT_USAGE, JailError
-from jail.hold import gitconfig, gitkeys, leads, look, names, refs, store, tiers
+from jail.hold import environments, gitconfig, gitkeys, leads, look, names, refs, store, tiers
 from jail.hold.change import NEVER, SETTINGS, WARNED, Change
 from jail.hold.ground import Ground
 from jail.hold.sides import Sides
 from jail.hold.store import Manifest
 from jail.plan.held import FILE, Held
-from jail.plan.protected import canonical
+from jail.policy.paths import beneath
 
 _SHOWN: Final = 3
 _NO_SETTINGS: Final = "of a git config single settings are taken over, never what stands in its place"
@@ -64,10 +64,11 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
     """The review of changes that were found already."""
     things = {thing.name: thing for thing in manifest.held}
     sides = {name: Sides(session_folder, thing) for name, thing in things.items()}
-    shadowed = commands(manifest.path)
+    # Of a link to a system's folder, as /bin is, the first name is enough.
+    shadowed = commands(tuple(dict.fromkeys((*manifest.path, *environments.SYSTEM))))
     leading = leads.of_host(session_folder, manifest)
     grounds = {
-        name: Ground(thing, manifest.workspace, sides[name], shadowed, leading)
+        name: Ground(_with_path(thing, manifest), manifest.workspace, sides[name], shadowed, leading)
         for name, thing in things.items()
     }
     keys: dict[tuple[str, str], gitkeys.Keys] = {}
@@ -86,6 +87,12 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
             found.append(tiers.judged(change, grounds[change.tree]))
     tops = {name: thing.path for name, thing in things.items()}
     return Review(session_folder, manifest, tuple(found), keys, things, sides, refs.moved(found, sides, tops))
+
+
+def _with_path(thing: Held, manifest: Manifest) -> Held:
+    """A thing with all PATH folders in it, those too that were not there when the run began."""
+    more = [folder for folder in manifest.path if beneath(folder, thing.path)]
+    return thing._replace(commands=tuple(dict.fromkeys((*thing.commands, *more))))
 
 
 def _compared(change: Change, thing: Held, sides: Sides) -> gitkeys.Keys:
@@ -136,16 +143,11 @@ def commands(path: Sequence[str]) -> Callable[[str], str]:
         except OSError:
             continue
         for name in found:
-            known.setdefault(_unversioned(name), []).append(joined(folder, name))
+            known.setdefault(environments.unversioned(name), []).append(joined(folder, name))
 
     def shadowed(command: str) -> str:
         folder, name = os.path.split(command)
-        others = known.get(_unversioned(name), ())
+        others = known.get(environments.unversioned(name), ())
         return next((other for other in others if os.path.dirname(other) != folder), "")
 
     return shadowed
-
-
-def _unversioned(name: str) -> str:
-    folded = canonical(name)
-    return folded.rstrip("0123456789.-") or folded

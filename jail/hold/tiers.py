@@ -9,7 +9,7 @@ import os.path
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from jail.hold import gitparts, packages, sources
+from jail.hold import environments, gitparts, packages, sources
 from jail.hold.change import (
     DELETED,
     MODE,
@@ -256,9 +256,14 @@ def _of_way(change: Change, path: str, ground: Ground) -> Verdict:
 
 def _of_command(change: Change, path: str, ground: Ground) -> Verdict:
     whole = f"{ground.thing.path}/{path}".rstrip("/")
-    if os.path.dirname(whole) not in ground.thing.commands or change.new.kind == "folder":
+    if change.new.kind == "folder":
         return PLAIN, ""
     other = ground.shadowed(whole)
+    if os.path.dirname(whole) not in ground.thing.commands:
+        waiting = other and environments.is_of_commands(os.path.dirname(whole), ground)
+        if not waiting or environments.is_the_program(change, path, ground):
+            return PLAIN, ""
+        return REFUSED, f"shadows {other} once its folder is in PATH"
     if other:
         return REFUSED, f"shadows {other}"
     if change.what == TYPE or (change.what == MODIFIED and _runs(change)):
