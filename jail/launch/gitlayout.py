@@ -14,7 +14,7 @@ followed, nothing is run, every read has a bound.
 import os
 import stat
 
-from jail.hold import gitconfig
+from jail.hold import gitconfig, gitprograms
 from jail.kernel import files
 from jail.light import Final, Iterator, NamedTuple
 from jail.plan import protected
@@ -264,6 +264,9 @@ def _present(path: str, row: protected.Protected) -> Guarded:
 
 
 _HOOKS: Final = "git runs what is in it (core.hooksPath)"
+_PROGRAM: Final = "git runs it"
+_MARKS: Final = (b"hookspath", b"include", *gitprograms.MARKS)
+"""What a configuration has in lower case that is worth a closer look."""
 _INCLUDED: Final = "included by the repository's configuration"
 
 
@@ -280,7 +283,8 @@ def _of_config(workspace: str, home: str, config: str, base: str, depth: int = 0
         content = _read(config, gitconfig.CONFIG_BYTES) if _kind(config) == "file" else b""
     except PermissionError:
         return
-    if b"hookspath" not in content.lower() and b"include" not in content.lower():
+    lower = content.lower()
+    if not any(mark in lower for mark in _MARKS):
         return
     settings = _settings(config)
     if not base:
@@ -296,6 +300,18 @@ def _of_config(workspace: str, home: str, config: str, base: str, depth: int = 0
             yield from _guards(workspace, path, _INCLUDED)
             if depth < INCLUDE_DEPTH:
                 yield from _of_config(workspace, home, os.path.realpath(path), base, depth + 1)
+        else:
+            yield from _of_programs(workspace, home, item, base)
+
+
+def _of_programs(workspace: str, home: str, setting: gitconfig.Setting, base: str) -> Iterator[Guarded]:
+    """The files of the workspace, there or not, that are words of a command: git runs it in the work tree."""
+    for word in gitprograms.paths(setting):
+        path = _plain(_expand(word, base, home))
+        real = os.path.realpath(path)
+        there = _kind(path) in ("file", "symlink") and _kind(real) != "folder"
+        if workspace not in (path, real) and (there or ("/" in word and _kind(path) == "absent")):
+            yield from _guards(workspace, path, f"{_PROGRAM} ({setting.key})")
 
 
 def _native(value: str) -> str:

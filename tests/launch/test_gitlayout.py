@@ -281,3 +281,26 @@ def test_no_git_is_run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for call in ("posix_spawn", "posix_spawnp", "fork", "system"):
         monkeypatch.setattr(os, call, refuse)
     assert trusted(repository)
+
+
+def test_programs_that_the_configuration_names_in_the_workspace_are_protected(repository: Path) -> None:
+    for name in ("tools/clean", "tools/show", "tools/watch", "plain"):
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text("")
+    (repository / "tools/linked").symlink_to("show")
+    for key, value in (
+        ("filter.x.clean", "tools/clean %f"),
+        ("diff.x.textconv", "python3 tools/linked"),
+        ("merge.x.driver", "tools/absent %O"),
+        ("core.fsmonitor", f"{repository}/tools/watch"),
+        ("core.editor", "vi"),
+        ("core.sshCommand", "/usr/bin/ssh plain"),
+        ("alias.x", "log plain"),
+    ):
+        git("config", key, value, cwd=repository)
+    found = trusted(repository)
+    own = {each.path: each.reason for each in found.protected if each.reason.startswith("git runs it")}
+    names = ("tools/clean", "tools/linked", "tools/show", "tools/watch", "plain")
+    assert own.keys() == {f"{repository}/{name}" for name in names}
+    assert own[f"{repository}/tools/clean"] == "git runs it (filter.clean)"
+    assert f"{repository}/tools/absent" in paths(found.absent)
