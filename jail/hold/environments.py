@@ -38,25 +38,21 @@ def is_of_commands(folder: str, ground: Ground) -> bool:
 
 
 def _has_config(above: str, ground: Ground) -> bool:
-    thing = ground.thing.path.rstrip("/")
-    if not f"{above}/".startswith(f"{thing}/"):
-        return False  # the thing is the folder of commands itself
-    config = f"{above}/{_CONFIG}"[len(thing) + 1 :]
-    sides = ground.contents
+    config, sides = f"{above}/{_CONFIG}", ground.contents
     return sides.new(config) is not None or sides.old(config) is not None or bool(sides.target(config))
 
 
-def is_the_program(change: Change, path: str, ground: Ground) -> bool:
-    """Whether a change is a link to the command of its name outside of the workspace, or to the one beside
-    it.
+def is_the_program(change: Change, whole: str, ground: Ground) -> bool:
+    """Whether a change, of the absolute path `whole`, is a link to the command of its name outside of the
+    workspace, or to the one beside it.
     """
     if change.new.kind != "symlink":
         return False
-    target = ground.contents.target(path)
+    target = ground.contents.target(whole)
     folder, name = os.path.split(target)
-    if not name or unversioned(name) != unversioned(os.path.basename(path)):
+    if not name or unversioned(name) != unversioned(os.path.basename(whole)):
         return False
     if not folder:
-        return canonical(name) != canonical(os.path.basename(path))
+        return canonical(name) != canonical(os.path.basename(whole))
     system = os.path.isabs(target) and os.path.normpath(folder) == folder
     return system and folder in SYSTEM

@@ -13,7 +13,7 @@ import stat
 from jail.hold import gitconfig
 from jail.hold.freshgit import Place, is_git_dir
 from jail.kernel import files, walk
-from jail.light import Final
+from jail.light import Callable, Final
 from jail.policy.paths import beneath, deepest
 
 POINTER_BYTES: Final = 8192
@@ -21,25 +21,54 @@ POINTER_BYTES: Final = 8192
 _WORKTREES: Final = "worktrees"
 
 
+Line = Callable[[str], str]
+"""The absolute path of a file → the one line that it holds, "" for none."""
+
+
 def is_submodule(place: Place, setting: gitconfig.Setting) -> bool:
     """Whether a setting of the git dir is a core.worktree that leads to a folder which leads back."""
+    return bool(worktree_of(place.path, setting, lambda path: _line(place, path)))
+
+
+def worktree_of(gitdir: str, setting: gitconfig.Setting, line: Line) -> str:
+    """The folder that a setting of a git dir leads to, if it is a core.worktree and that folder leads back;
+    else "".
+    """
     if setting.key != "core.worktree" or setting.subsection or not setting.value:
-        return False
-    tree = _named(place.path, gitconfig.as_text(setting.value))
-    return bool(tree) and _leads_back(place, tree)
+        return ""
+    tree = _named(gitdir, gitconfig.as_text(setting.value))
+    return tree if tree and pointed(tree, line(f"{tree}/.git")) == gitdir else ""
 
 
 def is_worktree(place: Place, gitdir: int) -> bool:
     """Whether a git dir is that of a linked worktree in order: part of one that is judged itself, and of a
     folder which leads back.
     """
-    folder, _, name = place.path.rpartition("/")
+
+    def line(path: str) -> str:
+        own = path.rpartition("/")[0] == place.path
+        return _read(gitdir, path[len(place.path) + 1 :]) if own else _line(place, path)
+
+    marker, common = linked(place.path, line)
+    return bool(marker) and _is_judged(place, common)
+
+
+def linked(gitdir: str, line: Line) -> tuple[str, str]:
+    """The `.git` file and the shared git dir of a linked worktree, by its git dir; "" and "" where that is
+    none, or the file does not lead back.
+    """
+    folder, _, name = gitdir.rpartition("/")
     common, _, worktrees = folder.rpartition("/")
-    if worktrees != _WORKTREES or not name or _read(gitdir, "commondir") != "../..":
-        return False
-    marker = _named(place.path, _read(gitdir, "gitdir"))
+    if worktrees != _WORKTREES or not name or line(f"{gitdir}/commondir") != "../..":
+        return "", ""
+    marker = _named(gitdir, line(f"{gitdir}/gitdir"))
     tree, _, last = marker.rpartition("/")
-    return last == ".git" and _is_judged(place, common) and _leads_back(place, tree)
+    return (marker, common) if last == ".git" and pointed(tree, line(marker)) == gitdir else ("", "")
+
+
+def pointed(folder: str, said: str) -> str:
+    """The absolute path that the line of a `.git` file in `folder` leads to, "" for none."""
+    return _named(folder, said.removeprefix("gitdir: ")) if said.startswith("gitdir: ") else ""
 
 
 def leads_to(place: Place, gitdir: int, tree: str) -> bool:
@@ -73,16 +102,16 @@ def _is_judged(place: Place, common: str) -> bool:
         os.close(fd)
 
 
-def _leads_back(place: Place, tree: str) -> bool:
+def _line(place: Place, path: str) -> str:
+    folder, _, name = path.rpartition("/")
     try:
-        fd = _open(place, tree, files.FOLDER)
+        fd = _open(place, folder, files.FOLDER)
     except OSError:
-        return False
+        return ""
     try:
-        said = _read(fd, ".git")
+        return _read(fd, name)
     finally:
         os.close(fd)
-    return said.startswith("gitdir: ") and _named(tree, said.removeprefix("gitdir: ")) == place.path
 
 
 def _named(base: str, said: str) -> str:
@@ -123,5 +152,12 @@ def _read(folder: int, name: str) -> str:
         return ""
     finally:
         os.close(fd)
-    line = os.fsdecode(said.removesuffix(b"\n"))
-    return line if len(said) <= POINTER_BYTES and not {"\n", "\r", "\0"} & {*line} else ""
+    return line_of(said)
+
+
+def line_of(content: bytes | None) -> str:
+    """The one line of a file's content, as text; "" for none, or for more."""
+    if content is None or len(content) > POINTER_BYTES:
+        return ""
+    line = os.fsdecode(content.removesuffix(b"\n"))
+    return "" if {"\n", "\r", "\0"} & {*line} else line

@@ -71,6 +71,7 @@ RULES: Final[dict[str, Callable[[Manifest, Manifest], Any]]] = {
     "held": _things,
     "resumed": lambda old, _: old.session,
     "unasked": _unasked,
+    "guarded": _both("guarded"),
 }
 RULES_OF_THING: Final[dict[str, Callable[[Held, Held], Any]]] = {
     "name": _equal("name"),

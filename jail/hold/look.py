@@ -18,6 +18,7 @@ from jail.hold.hostside import HostSide
 from jail.hold.store import Manifest
 from jail.light import Final, Iterable, Iterator
 from jail.plan.held import BASE, FILE, GIT_CONFIG, OVERLAY, Held
+from jail.plan.protected import canonical
 
 CHANGED: Final = "changed on the host since the run began"
 APPEARED: Final = "added on the host since the run began"
@@ -233,8 +234,9 @@ def _of_file(session_folder: str, thing: Held) -> list[Change]:
 
 def is_git_config(thing: Held) -> bool:
     """Whether git obeys a held file; a rule of the policy may name one too, by its path."""
-    folder, _, name = thing.path.rpartition("/")
-    return thing.deliver == GIT_CONFIG or (name == "config" and os.path.lexists(f"{folder}/HEAD"))
+    *folders, name = map(canonical, thing.path.split("/"))
+    of_git = ".git" in folders or os.path.lexists(f"{os.path.dirname(thing.path)}/HEAD")
+    return thing.deliver == GIT_CONFIG or (name == "config" and of_git)
 
 
 def _file_state(folder_path: str, name: str) -> State | None:

@@ -6,9 +6,10 @@ of it is hostile: it is parsed by loops that are linear in its length, and what 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from jail.hold.change import ABSENT, DELETED, MODE, SETTINGS, TIME, Change
+from jail.hold.ground import Contents
 from jail.plan.protected import canonical
 
 OID_CHARACTERS: Final = 12
@@ -22,25 +23,12 @@ _OIDS: Final = (40, 64)
 """Hexadecimal digits of SHA-1 and SHA-256."""
 
 
-class Contents(Protocol):
-    """The two sides of one held thing, as jail.hold.tiers has them."""
-
-    def old(self, path: str) -> bytes | None:
-        """A regular file of the host."""
-
-    def new(self, path: str) -> bytes | None:
-        """The same as the command left it."""
-
-    def names(self, path: str) -> frozenset[str]:
-        """The canonical names in a folder."""
-
-
 Moved = Mapping[tuple[str, str], tuple[str, ...]]
 """By tree and path of a change, what it moves: a line for each."""
 
 
-def moved(changes: Iterable[Change], sides: Mapping[str, Contents], tops: Mapping[str, str]) -> Moved:
-    """What changes move. `tops`: tree → absolute path, for those that are git dirs themselves."""
+def moved(changes: Iterable[Change], contents: Contents, tops: Mapping[str, str]) -> Moved:
+    """What changes move. `tops`: tree → absolute path."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     by_path = {}
     candidates = []
@@ -54,7 +42,7 @@ def moved(changes: Iterable[Change], sides: Mapping[str, Contents], tops: Mappin
             if change.what not in (SETTINGS, TIME, MODE) and not is_folder:
                 candidates.append(change)
     trees = {each.tree for each in candidates}
-    told = {tree: _Refs(tree, sides[tree], tops[tree], by_path) for tree in trees}
+    told = {tree: _Refs(tree, contents, tops[tree], by_path) for tree in trees}
     for change in candidates:
         lines = tuple(told[change.tree].lines(change))
         if lines:
@@ -71,9 +59,10 @@ class _Refs:
     """The refs of the git dirs in one tree."""
 
     def __init__(
-        self, tree: str, sides: Contents, top: str, changes: Mapping[tuple[str, str], Change]
+        self, tree: str, contents: Contents, top: str, changes: Mapping[tuple[str, str], Change]
     ) -> None:
-        self._tree, self._sides, self._top, self._changes = tree, sides, top, changes
+        self._tree, self._contents, self._changes = tree, contents, changes
+        self._top = top.rstrip("/")
         self._git_dirs: dict[str, str | None] = {}
         self._packed: dict[tuple[str, bool], dict[str, str]] = {}
 
@@ -109,7 +98,7 @@ class _Refs:
     def _is_git_dir(self, folder: str) -> bool:
         if canonical(f"{self._top}/{folder}".rstrip("/").rpartition("/")[2]) == ".git":
             return True
-        names = self._sides.names(folder)
+        names = self._contents.names(f"{self._top}/{folder}".rstrip("/"))
         return "head" in names and ("commondir" in names or {"objects", "refs"} <= names)
 
     def _move(self, git_dir: str, ref: str, *, of_packed: bool = False) -> Iterator[str]:
@@ -117,12 +106,14 @@ class _Refs:
         change = self._changes.get((self._tree, path))
         if of_packed and change is not None and change.what != DELETED:
             return  # told by the change of its own file
-        old = _value(self._sides.old(path))
+        old = _value(self._contents.old(f"{self._top}/{path}"))
         if change is None:
             new = old
         else:
             new = f"a {change.new.kind}" if change.new.kind not in ("file", "absent") else ""
-            new = new or (_value(self._sides.new(path)) if change.new.kind == "file" else "")
+            new = new or (
+                _value(self._contents.new(f"{self._top}/{path}")) if change.new.kind == "file" else ""
+            )
         old = old or self._all_packed(git_dir, new=False).get(ref, _GONE)
         new = new or self._all_packed(git_dir, new=True).get(ref, _GONE)
         if old != new:
@@ -134,7 +125,11 @@ class _Refs:
         if found is None:
             path = f"{git_dir}/packed-refs".lstrip("/")
             change = self._changes.get((self._tree, path))
-            content = self._sides.new(path) if new and change is not None else self._sides.old(path)
+            content = (
+                self._contents.new(f"{self._top}/{path}")
+                if new and change is not None
+                else self._contents.old(f"{self._top}/{path}")
+            )
             found = {}
             for line in (content or b"").decode("utf-8", "surrogateescape").split("\n"):
                 oid, space, ref = line.partition(" ")
@@ -146,8 +141,8 @@ class _Refs:
     def _passed_over(self, change: Change) -> Iterator[str]:
         now: set[str] | None = set()
         if change.new.kind != "absent":
-            now = _flagged(self._sides.new(change.path))
-        was = _flagged(self._sides.old(change.path)) or set()
+            now = _flagged(self._contents.new(f"{self._top}/{change.path}"))
+        was = _flagged(self._contents.old(f"{self._top}/{change.path}")) or set()
         if now is None:
             yield f"its flags cannot be read: {_NO_STATUS}"
         elif names := sorted(now - was):

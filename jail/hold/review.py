@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from jail.errors import EXIT_USAGE, JailError
-from jail.hold import environments, gitconfig, gitkeys, leads, look, names, refs, store, tiers
+from jail.hold import environments, gitconfig, gitkeys, ground, leads, look, names, refs, store, tiers
 from jail.hold.change import NEVER, SETTINGS, WARNED, Change
 from jail.hold.ground import Ground
+from jail.hold.merged import Merged
 from jail.hold.sides import Sides
 from jail.hold.store import Manifest
 from jail.plan.held import FILE, Held
@@ -20,6 +21,7 @@ from jail.policy.paths import beneath
 
 _SHOWN: Final = 3
 _NO_SETTINGS: Final = "of a git config single settings are taken over, never what stands in its place"
+_NO_FILE: Final = "of a single held file the content is taken over, never what stands in its place"
 
 
 class Review(NamedTuple):
@@ -67,8 +69,9 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
     # Of a link to a system's folder, as /bin is, the first name is enough.
     shadowed = commands(tuple(dict.fromkeys((*manifest.path, *environments.SYSTEM))))
     leading = leads.of_host(session_folder, manifest)
+    merged, guards = Merged(things, sides), ground.guards(manifest.guarded)
     grounds = {
-        name: Ground(_with_path(thing, manifest), manifest.workspace, sides[name], shadowed, leading)
+        name: Ground(_with_path(thing, manifest), manifest.workspace, merged, shadowed, leading, guards)
         for name, thing in things.items()
     }
     keys: dict[tuple[str, str], gitkeys.Keys] = {}
@@ -81,12 +84,21 @@ def judged(session_folder: str, manifest: Manifest, changes: Iterable[Change]) -
             compared = _compared(change, things[change.tree], sides[change.tree])
             keys[change.tree, change.path] = compared
             found.append(_of_keys(change, compared, sides[change.tree]))
-        elif things[change.tree].kind == FILE and look.is_git_config(things[change.tree]):
-            found.append(change._replace(tier=NEVER, reason=_NO_SETTINGS))
+        elif things[change.tree].kind == FILE and (why := _in_place_of(change, things[change.tree])):
+            found.append(change._replace(tier=NEVER, reason=why))
         else:
             found.append(tiers.judged(change, grounds[change.tree]))
     tops = {name: thing.path for name, thing in things.items()}
-    return Review(session_folder, manifest, tuple(found), keys, things, sides, refs.moved(found, sides, tops))
+    return Review(
+        session_folder, manifest, tuple(found), keys, things, sides, refs.moved(found, merged, tops)
+    )
+
+
+def _in_place_of(change: Change, thing: Held) -> str:
+    """Why a change of a held file that is none of its content never arrives, "" for the content."""
+    if look.is_git_config(thing):
+        return _NO_SETTINGS
+    return "" if change.new.kind == "file" else _NO_FILE
 
 
 def _with_path(thing: Held, manifest: Manifest) -> Held:

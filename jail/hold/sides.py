@@ -6,19 +6,14 @@ it, and read up to a bound. What cannot be read is None or "", which the tiers t
 
 import os
 from collections.abc import Callable
-from typing import Final
 
-from jail.hold import freshgit, opening, sources, store
+from jail.hold import opening, sources, store
 from jail.kernel import files
 from jail.plan.held import BASE, Held
-from jail.plan.protected import canonical
-
-FOLDERS: Final = 4096
-"""Folders whose names are kept in memory: as many repositories as one review could hold, and some more."""
 
 
 class Sides:
-    """jail.hold.ground.Contents of one thing of a session. Paths are relative to it, "" is the thing itself.
+    """What jail.hold.merged asks of one thing of a session. Paths are relative to it, "" is the thing itself.
 
     Nothing is open between two questions, so that there may be thousands of them.
     """
@@ -26,7 +21,6 @@ class Sides:
     def __init__(self, session_folder: str, thing: Held) -> None:
         self._folder = session_folder
         self._thing = thing
-        self._names: dict[str, frozenset[str]] = {}
 
     def old(self, path: str) -> bytes | None:
         """A regular file of the host, at most sources.MOST_BYTES; None for all else."""
@@ -66,23 +60,9 @@ class Sides:
         except OSError:
             return ""
 
-    def had(self, path: str) -> list[str]:
-        """The names in a folder of the host."""
-        return _listed(opening.host_top(self._thing), path)
-
-    def names(self, path: str) -> frozenset[str]:
-        """Of the names that make a git dir, those in a folder as the command left it, and the host's: what
-        was deleted counts, since it is there until that is applied.
-        """
-        found = self._names.get(path)
-        if found is None:
-            if len(self._names) >= FOLDERS:
-                self._names.clear()
-            kept = opening.new_top(self._folder, self._thing)
-            both = {*_listed(kept, path), *_listed(opening.host_top(self._thing), path)}
-            found = freshgit.MAKE_A_GIT_DIR.intersection(map(canonical, both))
-            self._names[path] = found
-        return found
+    def has(self, path: str) -> list[str]:
+        """The names in a folder as the command left it; of an upper layer, only what it changed."""
+        return _listed(opening.new_top(self._folder, self._thing), path)
 
 
 def _listed(top: str, path: str) -> list[str]:

@@ -36,7 +36,8 @@ class Manifest(NamedTuple):
     """`session`: id; `workspace`: canonical; `uid`, `gid`: of the command; `idmap_from`: as jail.plan.facts;
     `started_ns`: when the run began, nanoseconds since the epoch, some 20 ms early; `path`: the folders of
     the launch PATH, canonical; `held`: the things; `resumed`: the session that it went on from, "" for none;
-    `unasked`: names of the things of which something may be delivered at the end without being asked for.
+    `unasked`: names of the things of which something may be delivered at the end without being asked for;
+    `guarded`: (path, why) of what the launch found that some program of the host obeys, there or absent.
     Each field has a rule for runs that go on from another (jail.hold.grown).
     """
 
@@ -50,6 +51,7 @@ class Manifest(NamedTuple):
     held: tuple[Held, ...]
     resumed: str = ""
     unasked: tuple[str, ...] = ()
+    guarded: tuple[tuple[str, str], ...] = ()
 
 
 def folder_of(session_folder: str) -> str:
@@ -201,8 +203,9 @@ def read_manifest(session_folder: str) -> Manifest | None:
         with os.fdopen(fd, "rb") as file:
             values = json.loads(file.read(MANIFEST_BYTES))
         things = tuple(Held(**{**thing, "commands": tuple(thing["commands"])}) for thing in values["held"])
+        guarded = tuple((str(path), str(why)) for path, why in values.get("guarded", ()))
         lists = {name: tuple(values.get(name, ())) for name in ("path", "unasked")}
-        return Manifest(**{**values, **lists, "held": things})
+        return Manifest(**{**values, **lists, "held": things, "guarded": guarded})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _unreadable(path, str(error)) from error
 

@@ -1,21 +1,21 @@
 """How grave a change is: whether it is applied like any other, with a warning, or only when it is named.
 
-Rule: names are judged by the tables of the plan (jail.plan.autoexec, jail.plan.protected), contents only
-where a table has said that they matter, and the gravest verdict wins. Nothing here reads (jail.hold.ground);
-what a change means to git, jail.hold.gitparts says.
+Rule: names are judged by the tables of the plan (jail.plan.autoexec, jail.plan.protected), and by what the
+launch found that the host obeys, at the place where they lie on the host; contents only where a table has
+said that they matter; and the gravest verdict wins. Nothing here reads: what is needed of the two sides is
+asked of jail.hold.ground.Contents.
 """
 
 import os.path
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from jail.hold import environments, gitparts, packages, sources
+from jail.hold import environments, gitparts, links, packages, sources
 from jail.hold.change import (
     DELETED,
     MODE,
     MODIFIED,
     NEVER,
-    PLAIN,
     REFUSED,
     RENAMED,
     SETTINGS,
@@ -25,11 +25,11 @@ from jail.hold.change import (
     WARNED,
     Change,
 )
-from jail.hold.ground import Ground, Verdict, kind_of
+from jail.hold.ground import NOTHING, Ground, Verdict, components, kind_of
 from jail.plan import autoexec, protected
+from jail.plan.held import Held
 from jail.plan.protected import canonical
-
-_LEADS_GIT: Final = "as a file or link it sends git to another git dir"
+from jail.policy.paths import beneath
 
 
 def judged(change: Change, ground: Ground) -> Change:
@@ -54,50 +54,46 @@ def judged(change: Change, ground: Ground) -> Change:
 
 
 def _verdicts(change: Change, path: str, ground: Ground) -> list[Verdict]:
-    folder, _, name = path.rpartition("/")
-    place = _place(ground.thing.path, ground.workspace, folder)
-    folded = (*place.folded, canonical(name)) if path else ()
-    parts = (*place.start, *folded)
-    above = place.above if path else _within(parts[:-1])
+    whole = whole_path(ground.thing, path)
+    folder, _, name = whole.rpartition("/")
+    place = _place(folder or "/", ground.workspace)
+    own = canonical(name)
+    every = (*place.every, own)
     found = [
-        _of_way(change, path, ground),
-        _of_tables(change, above, parts, ground, path),
-        gitparts.verdict(change, folder, folded, ground),
-        _of_dot_git(change, parts),
-        *_of_leads(change, path, ground),
+        _of_way(change, whole, ground),
+        _of_guarded(change, every, ground),
+        gitparts.of_git(change, whole, every, ground),
+        gitparts.of_marker(change, whole, every, ground),
+        *_of_leads(change, whole, ground),
     ]
+    if not beneath(ground.workspace, whole):  # what the tables say is of names in it
+        found.append(_of_tables(change, place, (*place.parts, own), whole, ground))
     if change.what != DELETED:
-        found += [_of_link(change, path, ground), _of_command(change, path, ground)]
+        found += [_of_link(change, whole, ground), _of_command(change, whole, ground)]
     return found
 
 
-def _of_leads(change: Change, path: str, ground: Ground) -> list[Verdict]:
+def _of_leads(change: Change, whole: str, ground: Ground) -> list[Verdict]:
     """What a change is by the names of the host's links that lead to it."""
     found = []
-    top = f"{ground.thing.path.rstrip('/')}/"
-    for way in ground.leads(f"{top}{path}".rstrip("/")):
-        parts = _parts(way, ground.workspace)
-        verdicts = [_of_tables(change, _within(parts[:-1]), parts, ground, path)]
-        if way.startswith(top):
-            below = way[len(top) :]
-            folded = tuple(map(canonical, below.split("/")))
-            verdicts.append(gitparts.verdict(change, below.rpartition("/")[0], folded, ground))
+    for way in ground.leads(whole):
+        place, every = _place(os.path.dirname(way), ground.workspace), components(way)
+        verdicts = (
+            _of_guarded(change, every, ground),
+            _of_tables(change, place, (*place.parts, every[-1]), whole, ground),
+            gitparts.of_git(change, way, every, ground, whole),
+        )
         shown = way.removeprefix(f"{ground.workspace.rstrip('/')}/")
         found += [(tier, f"{shown} leads there: {reason}") for tier, reason in verdicts if tier]
     return found
 
 
-def _parts(path: str, workspace: str) -> tuple[str, ...]:
-    named = path[len(workspace) :] if _lies_in(path, workspace) else os.path.basename(path)
-    return protected.components(named)
-
-
 def is_spoken_of(path: str, workspace: str) -> bool:
     """Whether a table speaks of an absolute path, were it a link: of it, or of what would lie in it."""
-    *folders, name = _parts(path, workspace) or ("",)
-    above = _within(tuple(folders))
-    row = autoexec.row_of(above, name) or row_above(above, name)
-    return row is not None or protected.row_of("workspace", (*folders, name)) is not None
+    folder, name = os.path.split(path)
+    place, name = _place(folder, workspace), canonical(name)
+    row = autoexec.row_of(place.above, name) or row_above(place.above, name)
+    return row is not None or protected.row_of("workspace", (*place.parts, name)) is not None
 
 
 def _waits(change: Change, path: str, ground: Ground) -> bool:
@@ -105,33 +101,42 @@ def _waits(change: Change, path: str, ground: Ground) -> bool:
     it leads out of the thing, and who wrote there may have put such a file there, or may later; or a name of
     PATH means another command without it.
     """
+    whole = whole_path(ground.thing, path)
+    folder, name = os.path.split(whole)
     if change.what == DELETED:
-        whole = f"{ground.thing.path}/{path}"
-        return os.path.dirname(whole) in ground.thing.commands and bool(ground.shadowed(whole))
-    folder, _, name = path.rpartition("/")
-    above = _place(ground.thing.path, ground.workspace, folder).above
-    row = _row(change, above, canonical(name)) if path else None
-    return (row is not None and row.uncalled) or bool(_of_link(change, path, ground)[0])
+        return folder in ground.thing.commands and bool(ground.shadowed(whole))
+    row = _row(change, _place(folder, ground.workspace).above, canonical(name)) if path else None
+    return (row is not None and row.uncalled) or bool(_of_link(change, whole, ground)[0])
+
+
+def whole_path(thing: Held, path: str) -> str:
+    """The absolute path of a path in a thing."""
+    return f"{thing.path.rstrip('/')}/{path}" if path else thing.path
 
 
 class _Place(NamedTuple):
-    """A folder: `start`: canonical components of its thing in the workspace, of one that lies elsewhere its
-    name alone; `folded`: of the folder in the thing; `above`: what the table says in the folder.
+    """A folder: `every`: its canonical components; `parts`: those in the workspace, of one that lies
+    elsewhere all; `above`: what the table says in the folder; `is_in`: whether the workspace has it.
     """
 
-    start: tuple[str, ...]
-    folded: tuple[str, ...]
+    every: tuple[str, ...]
+    parts: tuple[str, ...]
     above: autoexec.Within
+    is_in: bool
 
 
 @lru_cache(maxsize=256)
-def _place(thing: str, workspace: str, folder: str) -> _Place:
+def _place(folder: str, workspace: str) -> _Place:
     """Asked again and again for the folder that a sorted list is in."""
-    start = protected.components(thing[len(workspace) :])
-    if not _lies_in(thing, workspace):
-        start = (canonical(os.path.basename(thing)),)
-    folded = tuple(map(canonical, folder.split("/"))) if folder else ()
-    return _Place(start, folded, _within((*start, *folded)))
+    every = components(folder)
+    is_in = beneath(folder, workspace)
+    parts = every[len(components(workspace)) :] if is_in else every
+    return _Place(every, parts, _within(parts), is_in)
+
+
+def _of_guarded(change: Change, every: tuple[str, ...], ground: Ground) -> Verdict:
+    reason = ground.guards.reason(every, kind_of(change))
+    return (REFUSED, reason) if reason else NOTHING
 
 
 def _within(parts: tuple[str, ...]) -> autoexec.Within:
@@ -141,25 +146,17 @@ def _within(parts: tuple[str, ...]) -> autoexec.Within:
     return above
 
 
-def _lies_in(thing: str, workspace: str) -> bool:
-    return f"{thing}/".startswith(f"{workspace.rstrip('/')}/")
-
-
-def _of_tables(
-    change: Change, above: autoexec.Within, parts: tuple[str, ...], ground: Ground, path: str
-) -> Verdict:
-    if not parts:
-        return PLAIN, ""
-    row = _row(change, above, parts[-1])
-    tier, reason = (row.tier, row.reason) if row is not None else (PLAIN, "")
-    if tier != REFUSED and _lies_in(ground.thing.path, ground.workspace):
+def _of_tables(change: Change, place: _Place, parts: tuple[str, ...], whole: str, ground: Ground) -> Verdict:
+    row = _row(change, place.above, parts[-1])
+    tier, reason = (row.tier, row.reason) if row is not None else NOTHING
+    if tier != REFUSED and place.is_in:
         root = _of_root(change, parts)
         tier, reason = root if root is not None and (root[0] == REFUSED or not tier) else (tier, reason)
     if tier == REFUSED:
         return tier, reason
     if change.what in (DELETED, MODE):  # what is gone runs no more; both are shown apart, to the last one
-        return PLAIN, ""
-    return _by_content(change, path, parts[-1], (tier, reason), ground)
+        return NOTHING
+    return _by_content(change, whole, parts[-1], (tier, reason), ground)
 
 
 def _row(change: Change, above: autoexec.Within, name: str) -> autoexec.AutoExec | None:
@@ -212,63 +209,56 @@ _TIER_OF_ROOT: Final = {
 }
 
 
-def _by_content(change: Change, path: str, name: str, verdict: Verdict, ground: Ground) -> Verdict:
+def _by_content(change: Change, whole: str, name: str, verdict: Verdict, ground: Ground) -> Verdict:
     """A list of packages is as grave as what changed in it."""
     package = name == "package.json"
     if change.new.kind != "file" or not (package or sources.is_lock(name)):
         return verdict
     contents = ground.contents
-    was = change.source or path
+    was = whole_path(ground.thing, change.source) if change.source else whole
     old = contents.old(was) if change.old.kind in ("file", "unknown") else None
-    new = contents.new(path)
+    new = contents.new(whole)
     if package:
         told = packages.package_changes(old, new)
-        return (WARNED, f"{verdict[1]}: {told}") if told else (PLAIN, "")
+        return (WARNED, f"{verdict[1]}: {told}") if told else NOTHING
     told = sources.new_sources(name, old, new)
     return (WARNED, told) if told else verdict
 
 
-def _of_dot_git(change: Change, parts: tuple[str, ...]) -> Verdict:
-    leads = parts[-1:] == (".git",) and kind_of(change) not in ("folder", "absent")
-    return (REFUSED, _LEADS_GIT) if leads else (PLAIN, "")
-
-
-def _of_link(change: Change, path: str, ground: Ground) -> Verdict:
+def _of_link(change: Change, whole: str, ground: Ground) -> Verdict:
     if change.new.kind != "symlink":
-        return PLAIN, ""
-    tree = ground.thing.path
-    target = ground.contents.target(path)
-    whole = os.path.normpath(os.path.join(os.path.dirname(f"{tree}/{path}"), target))
-    if target and (whole == tree or whole.startswith(f"{tree.rstrip('/')}/")):
-        return PLAIN, ""
-    return WARNED, f"a link that leads out, to {target}" if target else "a link that cannot be read"
+        return NOTHING
+    target = ground.contents.target(whole)
+    if not target:
+        return WARNED, "a link that cannot be read"
+    if links.stays(ground.thing.path, os.path.dirname(whole), target, ground.contents.targets):
+        return NOTHING
+    return WARNED, f"a link that leads out, to {target}"
 
 
-def _of_way(change: Change, path: str, ground: Ground) -> Verdict:
+def _of_way(change: Change, whole: str, ground: Ground) -> Verdict:
     """What a PATH folder is reached by: only a folder may come in the place of nothing or of a folder."""
-    whole = f"{ground.thing.path}/{path}".rstrip("/")
     if not any(f"{folder}/".startswith(f"{whole}/") for folder in ground.thing.commands):
-        return PLAIN, ""
+        return NOTHING
     led = change.old.kind not in ("folder", "absent", "unknown")
     leads = change.what != DELETED and change.new.kind != "folder"
-    return (REFUSED, "a folder of PATH lies there") if led or leads else (PLAIN, "")
+    return (REFUSED, "a folder of PATH lies there") if led or leads else NOTHING
 
 
-def _of_command(change: Change, path: str, ground: Ground) -> Verdict:
-    whole = f"{ground.thing.path}/{path}".rstrip("/")
+def _of_command(change: Change, whole: str, ground: Ground) -> Verdict:
     if change.new.kind == "folder":
-        return PLAIN, ""
+        return NOTHING
     other = ground.shadowed(whole)
     if os.path.dirname(whole) not in ground.thing.commands:
         waiting = other and environments.is_of_commands(os.path.dirname(whole), ground)
-        if not waiting or environments.is_the_program(change, path, ground):
-            return PLAIN, ""
+        if not waiting or environments.is_the_program(change, whole, ground):
+            return NOTHING
         return REFUSED, f"shadows {other} once its folder is in PATH"
     if other:
         return REFUSED, f"shadows {other}"
     if change.what == TYPE or (change.what == MODIFIED and _runs(change)):
         return REFUSED, "a command that you have already, changed"
-    return (WARNED, "lies in a folder of PATH") if change.what == MODIFIED else (PLAIN, "")
+    return (WARNED, "lies in a folder of PATH") if change.what == MODIFIED else NOTHING
 
 
 def _runs(change: Change) -> bool:

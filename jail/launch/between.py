@@ -31,7 +31,8 @@ def run(prepared: "Prepared", session: Session, group: str) -> Outcome:
     """Run it and return how it ended; `group`: its control group. Raises JailError, OSError."""
     cached = prepared.own.cache
     made = _loopback(cached), filters.compiled(cached), prepared.identities
-    holding = held.begin(prepared.plan, session, os.environ, prepared.resumed, prepared.policy.deliver)
+    rules = held.Rules(prepared.policy.deliver, prepared.guarded)
+    holding = held.begin(prepared.plan, session, os.environ, prepared.resumed, rules)
     try:
         built_from = keeper.BuiltFrom(*made, holding.folder)
         supervisor = Supervisor(prepared.plan, built_from, group, holding.size)

@@ -10,9 +10,9 @@ from jail.kernel import files
 from jail.launch import endpoints, places, ways
 from jail.light import TYPE_CHECKING, Iterable
 from jail.plan import protected
-from jail.plan.facts import Guarded, Place
+from jail.plan.facts import Facts, Guarded, Place
 from jail.plan.trees import refusal
-from jail.policy.paths import beneath, deepest
+from jail.policy.paths import beneath, between, deepest
 from jail.policy.sources import shipped_folder
 from jail.policy.value import Policy
 
@@ -149,6 +149,34 @@ def absent_hidden(trees: list[str], hide: tuple[Place, ...]) -> list[Guarded]:
     """Hidden paths of written trees that are not there: what a command makes there would stay on the host."""
     gone = [place for place in hide if place.kind == "absent" and deepest(place.path, trees)]
     return [Guarded(place.path, "absent", f"hide = {place.given}") for place in gone]
+
+
+def obeyed(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """(path, why) of the protected paths, there or absent, that no table names, so that a list of held
+    changes knows them too: what the configuration, links and rules of this host lead to.
+    """
+    workspace = facts.workspace.real
+    found = {
+        each.path: each.reason
+        for each in (*facts.guarded, *facts.absent)
+        if not _has_row(each.path, workspace, facts.watch_folders)
+    }
+    return tuple(found.items())
+
+
+def _has_row(path: str, workspace: str, roots: Iterable[str]) -> bool:
+    if beneath(path, workspace) and protected.row_of("workspace", _below(path, workspace)) is not None:
+        return True
+    return any(
+        protected.row_of(place, _below(path, root)) is not None
+        for root in between(path, "/")
+        if root in roots
+        for place in ("commondir", "gitdir")
+    )
+
+
+def _below(path: str, folder: str) -> tuple[str, ...]:
+    return protected.components(path[len(folder) :])
 
 
 def _names(folder: str) -> list[str]:

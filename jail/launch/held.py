@@ -20,9 +20,21 @@ if TYPE_CHECKING:
     from jail.launch.heldsize import HeldSize
     from jail.launch.resume import Resumed
 
+GUARDED: Final = 20_000
+"""Guarded paths of one manifest; a repository with some hundred submodules has thousands."""
 TIME_STAMP_SLACK: Final = 20_000_000
 """Nanoseconds by which a file's change time may lag behind the clock: it is as coarse as the kernel's tick.
 """
+
+
+class Rules(NamedTuple):
+    """What the review of a run goes by: `deliver` of its policy; `guarded` as in jail.hold.store.Manifest."""
+
+    deliver: tuple[str, ...] = ()
+    guarded: tuple[tuple[str, str], ...] = ()
+
+
+NO_RULES: Final = Rules()
 
 
 class Holding(NamedTuple):
@@ -71,11 +83,9 @@ def begin(
     session: Session,
     environ: Mapping[str, str],
     resumed: "Resumed | None" = None,
-    deliver: tuple[str, ...] = (),
+    rules: Rules = NO_RULES,
 ) -> Holding:
-    """Lay out all that the plan holds, and begin to list what the trees are; `deliver`: of the policy. Raises
-    JailError.
-    """
+    """Lay out all that the plan holds, and begin to list what the trees are. Raises JailError."""
     if not plan.held:
         return Holding()
     # A run that holds nothing needs none of these; nothing is imported once a process was forked.
@@ -99,13 +109,13 @@ def begin(
             os.mkdir(f"{folder}/{BASE}", 0o700)
         copied = store.prepare(folder, fresh, started, owner)
         manifest = _manifest(plan, session, environ, started)
-        unasked = tuple(thing.name for thing in plan.held if thing.deliver in deliver)
-        manifest = manifest._replace(unasked=unasked)
+        unasked = tuple(thing.name for thing in plan.held if thing.deliver in rules.deliver)
+        manifest = manifest._replace(unasked=unasked, guarded=rules.guarded)
         if resumed is not None:
             from jail.hold.grown import grown
 
             manifest = grown(resumed.manifest, manifest)
-        store.write_manifest(folder, manifest)
+        store.write_manifest(folder, _bounded(manifest))
         before = copied.size + heldsize.copied(folder, taken)
         size = heldsize.HeldSize(folder, plan.held, dict(plan.limits)["held_bytes"], before)
         return Holding(folder, _bases(folder, plan.held, started), plan.held, copied.left_out, size)
@@ -123,6 +133,17 @@ def _bases(folder: str, things: tuple[Held, ...], started: int) -> "Bases | None
     from jail.launch.bases import Bases
 
     return Bases.start(folder, things, started)
+
+
+def _bounded(manifest: "Manifest") -> "Manifest":
+    """The manifest, which lists no more than a review can go by."""
+    if len(manifest.guarded) > GUARDED:
+        raise JailError(
+            f"more than {GUARDED} paths of the workspace are obeyed by programs of the host",
+            where=f"workspace {manifest.workspace}",
+            hint="look at the git configuration and the hooks of this workspace and of its submodules",
+        )
+    return manifest
 
 
 def _from(resumed: "Resumed | None", session: Session) -> str:

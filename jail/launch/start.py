@@ -8,7 +8,7 @@ import os
 from jail.errors import EXIT_CANNOT_ISOLATE, EXIT_JAIL, JailError, say
 from jail.kernel import cgroups, files
 from jail.kernel.libc import KernelError
-from jail.launch import between, caches, hostpath, outcome, places, survey, watchlist
+from jail.launch import between, caches, guarded, hostpath, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.watchlist import Before
 from jail.ledger import written
@@ -45,7 +45,9 @@ class Options(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Everything that one run is made of, before anything was done."""
+    """Everything that one run is made of, before anything was done. `guarded`: (path, why) of what a list of
+    held changes has to know (jail.launch.guarded.obeyed).
+    """
 
     policy: Policy
     plan: Plan
@@ -54,6 +56,7 @@ class Prepared(NamedTuple):
     watched: tuple[watchlist.Place, ...]
     resumed: "Resumed | None" = None
     before: Before = Before()
+    guarded: tuple[tuple[str, str], ...] = ()
 
 
 def prepare(options: Options, command: tuple[str, ...], environ: Mapping[str, str]) -> Prepared:
@@ -98,11 +101,12 @@ def _planned(
         facts = facts._replace(held_names=resumed.names)
     plan = build(policy, facts, command)
     # In a held tree nothing has to be moved away.
-    absent = [guarded for guarded in facts.absent if (guarded.path, guarded.reason) in plan.watched]
+    absent = [each for each in facts.absent if (each.path, each.reason) in plan.watched]
     absent = hostpath.spelt(absent, facts.searched)
     watched = watchlist.places(facts.watch_folders, absent, facts.guarded)
     before = Before(frozenset(facts.git_dirs), facts.cut, (own.state, own.cache))
-    return Prepared(policy, plan, own, identities, watched, resumed, before)
+    known = guarded.obeyed(facts) if plan.held else ()
+    return Prepared(policy, plan, own, identities, watched, resumed, before, known)
 
 
 def with_options(policy: Policy, options: Options, caller: survey.Caller) -> Policy:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jail.hold.change import DELETED, MODIFIED, PLAIN, REFUSED, WARNED
+from jail.hold.change import DELETED, MODIFIED, PLAIN, REFUSED, RENAMED, TYPE, WARNED
 from jail.hold.ground import Ground
 from jail.hold.tiers import judged
 from support.changed import FOLDER, WORKSPACE, Sides, change, file, link, met, tree
@@ -102,7 +102,13 @@ def test_what_makes_a_git_dir_of_a_folder_is_as_grave_as_what_lies_there(
     new: dict[str, bytes | str] = {last if last == "x/HEAD" else f"{last}/x": b""}
     state = file() if last == "x/HEAD" else FOLDER
     assert met(change(last, new=state), old, new)[0] == tier
-    assert met(change(last, MODIFIED), old, new)[0] == PLAIN, "it was one before"
+    moved = change(last, RENAMED, source="x/other", old=state, new=state)
+    assert met(moved, old, new)[0] == tier
+    assert met(change(last, TYPE, old=link(), new=state), old, new)[0] == tier
+    whole = {**git_dir("x"), **lying}
+    assert met(change(last, MODIFIED), whole, new)[0] == PLAIN, "it was one before"
+    nameless = {**whole, "x/HEAD": b"none\n"}
+    assert met(change("x/HEAD", MODIFIED), nameless, new)[0] == tier, "git would not have obeyed it"
 
 
 @pytest.mark.parametrize("path", ["sequencer/x.c", "remotes/x", "branches/x", "rebase-merge/x"])

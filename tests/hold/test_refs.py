@@ -21,7 +21,7 @@ def told(
         {path: text.encode() if isinstance(text, str) else text for path, text in each.items()}
         for each in (old, new)
     ]
-    found = refs.moved(changes, {"t0": Sides({**GIT, **sides[0]}, sides[1])}, {"t0": WORKSPACE})
+    found = refs.moved(changes, Sides({**GIT, **sides[0]}, sides[1]), {"t0": WORKSPACE})
     return {path: lines for (_, path), lines in found.items()}
 
 

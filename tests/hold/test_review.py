@@ -101,6 +101,18 @@ def test_what_stands_in_the_place_of_a_held_config_never_arrives(
         assert chosen(found, words, str(tmp_path)).taken == ()
 
 
+@pytest.mark.parametrize("what", [TYPE, DELETED])
+@pytest.mark.parametrize("path", ["notes", ".git/modules/sub/config", ".git/config.worktree"])
+def test_of_a_held_file_only_the_content_arrives(tmp_path: Path, what: str, path: str) -> None:
+    thing = Held("f0", FILE, str(tmp_path / "ws" / path), "a rule")
+    made = kept(tmp_path / "s", tmp_path / "ws", {path: b""}, things=[thing])
+    found = made.review(change("", what, tree="f0", new=link("../evil")))
+    assert [each.tier for each in found.changes] == [NEVER]
+    assert made.review(change("", MODIFIED, tree="f0")).changes[0].tier == {"notes": PLAIN}.get(
+        path, NEVER if path.endswith("config") else REFUSED
+    )
+
+
 def test_commands_that_another_folder_of_path_has_too_are_shadows(tmp_path: Path) -> None:
     venv, system = tmp_path / "ws/.venv/bin", tmp_path / "system"
     for folder, name in ((venv, "mine"), (system, "git"), (system, "Tool")):

@@ -42,7 +42,7 @@ def test_no_link_is_followed_on_the_way(sides: Sides, tmp_path: Path) -> None:
         assert (upper / name / "secret").read_bytes() == b"secret", "the control"
         assert sides.new(f"{name}/secret") is None
         assert sides.target(f"{name}/link") == ""
-        assert sides.names(name) == frozenset()
+        assert sides.has(name) == []
     assert sides.new("../../../../outside/secret") is None
 
 
@@ -57,11 +57,9 @@ def test_what_is_too_long_is_not_read(sides: Sides, tmp_path: Path) -> None:
     assert sides.old("long") is None
 
 
-def test_the_names_of_a_git_dir_are_those_of_both_sides(sides: Sides, tmp_path: Path) -> None:
-    assert sides.names(".git") == {"head", "refs", "objects"}
-    assert sides.names("sub") == sides.names("absent") == frozenset()
-    assert sorted(sides.had(".git")) == ["HEAD", "refs"]
-    assert sides.had("a") == sides.had("absent") == []
+def test_the_names_in_a_folder_are_those_that_the_command_left(sides: Sides) -> None:
+    assert sides.has(".git") == ["objects"]
+    assert sides.has("a") == sides.has("absent") == []
 
 
 def test_a_held_file_has_a_base_and_a_copied_tree_lies_elsewhere(tmp_path: Path) -> None:
@@ -78,4 +76,4 @@ def test_a_held_file_has_a_base_and_a_copied_tree_lies_elsewhere(tmp_path: Path)
     file, copied, absent = (Sides(str(made.folder), thing) for thing in things)
     assert (file.base(), file.old(""), file.new("")) == (b"base", b"host", b"new")
     assert (copied.old("a"), copied.new("a")) == (b"host a", b"new a")
-    assert (absent.old("a"), absent.new("a"), absent.target("a"), absent.had("")) == (None, None, "", [])
+    assert (absent.old("a"), absent.new("a"), absent.target("a"), absent.has("")) == (None, None, "", [])

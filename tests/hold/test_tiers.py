@@ -19,9 +19,10 @@ from jail.hold.change import (
     WARNED,
     Change,
 )
-from jail.hold.ground import Ground
+from jail.hold.ground import Ground, Guards, guards
 from jail.hold.tiers import judged, row_above
 from jail.plan import autoexec
+from jail.plan.held import FILE
 from support.changed import FOLDER, WORKSPACE, Sides, change, file, link, met, tree
 
 
@@ -181,7 +182,7 @@ ALREADY = "a command that you have already, changed"
     ],
 )
 def test_commands_of_a_folder_in_path(found: Change, tier: str, reason: str) -> None:
-    sides = {found.path: "tool"} if found.new.kind == "symlink" else {}
+    sides = {found.path: "other"} if found.new.kind == "symlink" else {}
     assert met(found, new=sides, thing=VENV) == (tier, reason)
 
 
@@ -218,7 +219,8 @@ def test_what_runs_without_being_called_waits_where_the_rest_is_delivered(
     found: Change, target: str, *, waits: bool
 ) -> None:
     new = {found.path: target} if target else {}
-    ground = Ground(VENV, WORKSPACE, Sides({}, new), lambda path: "/usr/bin/git" * path.endswith("/git"))
+    sides = Sides({}, new, VENV.path)
+    ground = Ground(VENV, WORKSPACE, sides, lambda path: "/usr/bin/git" * path.endswith("/git"))
     assert judged(found, ground).waits is waits
     undelivered = ground._replace(thing=VENV._replace(deliver=""))
     assert judged(found, undelivered).waits is False, "all of it waits"
@@ -297,3 +299,50 @@ def test_a_link_in_the_place_of_a_folder_stands_for_what_would_be_in_it(path: st
     for folder in folders:
         above = autoexec.enter(above, folder)
     assert (row_above(above, name) is not None) == found
+
+
+@pytest.mark.parametrize(
+    ("held", "path", "tier"),
+    [
+        (".git/hooks", "pre-commit", REFUSED),
+        (".git/hooks", "x.sample", PLAIN),
+        (".git/info", "attributes", REFUSED),
+        (".git/info", "refs", PLAIN),
+        (".github/workflows", "ci.yml", WARNED),
+        (".github", "hooks/x", REFUSED),
+        (".claude", "settings.json", REFUSED),
+        ("sub/.git", "hooks/pre-commit", REFUSED),
+        ("sub/.git", "index", PLAIN),
+        ("sub", ".git/config", REFUSED),
+        ("docs", "x", PLAIN),
+    ],
+)
+def test_a_thing_that_is_held_alone_is_judged_by_where_it_lies(held: str, path: str, tier: str) -> None:
+    thing = tree(f"{WORKSPACE}/{held}")
+    assert met(change(path, MODIFIED), thing=thing)[0] == tier
+    alone = thing._replace(path=f"{thing.path}/{path}", kind=FILE)
+    assert met(change("", MODIFIED), thing=alone)[0] == tier
+
+
+@pytest.mark.parametrize(
+    ("found", "tier"),
+    [
+        (change("tools/hooks/pre-commit"), REFUSED),
+        (change("tools/hooks/new/deep"), REFUSED),
+        (change("Tools/HOOKS/x"), REFUSED),
+        (change("tools/hooks", DELETED, old=FOLDER), REFUSED),
+        (change("tools", TYPE, old=FOLDER, new=link()), REFUSED),
+        (change("tools", new=FOLDER), PLAIN),
+        (change("tools/other"), PLAIN),
+        (change("x", RENAMED, source="tools/hooks/pre-commit"), REFUSED),
+        (change("tools/hooks/x", RENAMED, source="x"), REFUSED),
+        (change("team.cfg", MODIFIED), REFUSED),
+    ],
+)
+def test_what_the_launch_found_to_be_obeyed_is_refused(found: Change, tier: str) -> None:
+    pairs = [(f"{WORKSPACE}/tools/hooks", "git runs what is in it (core.hooksPath)")]
+    pairs.append((f"{WORKSPACE}/team.cfg", "included by the repository's configuration"))
+    sides = Sides({}, {"tools": "x"})
+    ground = Ground(tree(), WORKSPACE, sides, lambda _: "", guards=guards(pairs))
+    assert judged(found, ground).tier == tier
+    assert judged(found, ground._replace(guards=Guards())).tier in (PLAIN, WARNED)

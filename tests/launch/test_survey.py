@@ -11,6 +11,7 @@ from jail.launch import endpoints, gitidentity, guarded, places, survey, ways
 from jail.plan import held
 from jail.plan.build import build
 from support.hosts import POLICY
+from support.jails import git
 
 
 class Ground:
@@ -52,6 +53,24 @@ def test_the_facts_are_what_is_there_and_make_a_plan(ground: Ground) -> None:
     status = Path(work).stat()
     assert ground.identities[work] == (status.st_dev, status.st_ino)
     assert build(POLICY, facts, ("true",)).workspace == work
+
+
+def test_a_list_of_held_changes_is_told_of_what_no_table_names(ground: Ground) -> None:
+    work = ground.workspace
+    git(work, "init", "-q", ".")
+    (work / "CLAUDE.md").write_text("x")
+    (work / "CLAUDE.md").rename(work / "AGENTS.md")
+    (work / "second").hardlink_to(work / "AGENTS.md")
+    (work / "tools").mkdir()
+    (work / ".git/hooks/post-commit").symlink_to(work / "tools/target")
+    (work / "tools/target").write_text("")
+    git(work, "config", "core.hooksPath", "absent/hooks")
+    git(work, "config", "include.path", "../team.cfg")
+    (work / "team.cfg").write_text("")
+    found = dict(guarded.obeyed(ground.looks()))
+    names = ("second", "tools/target", "absent/hooks", "team.cfg", "bin")
+    assert found.keys() == {f"{work}/{name}" for name in names}
+    assert found[f"{work}/team.cfg"] == "included by the repository's configuration"
 
 
 def test_what_is_held_is_looked_at_as_what_is_written(ground: Ground) -> None:

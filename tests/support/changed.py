@@ -15,6 +15,7 @@ from jail.hold.review import Review
 from jail.hold.store import Manifest
 from jail.plan.held import OVERLAY, Held
 from jail.plan.protected import canonical
+from jail.policy.paths import beneath
 from support.ledgers import write
 
 WORKSPACE = "/home/someone/work"
@@ -45,10 +46,15 @@ def change(path: str, what: str = ADDED, **parts: object) -> Change:
 
 
 class Sides:
-    """jail.hold.ground.Contents from two mappings: path → content, or a link's target as str."""
+    """jail.hold.ground.Contents from two mappings: path in `top` → content, or a link's target as str."""
 
-    def __init__(self, old: Mapping[str, bytes | str], new: Mapping[str, bytes | str]) -> None:
-        self._old, self._new = dict(old), dict(new)
+    def __init__(
+        self, old: Mapping[str, bytes | str], new: Mapping[str, bytes | str], top: str = WORKSPACE
+    ) -> None:
+        self._old, self._new = (
+            {f"{top}/{path}".rstrip("/"): value for path, value in side.items()} for side in (old, new)
+        )
+        self._top = top
 
     def old(self, path: str) -> bytes | None:
         found = self._old.get(path)
@@ -62,15 +68,28 @@ class Sides:
         found = self._new.get(path)
         return found if isinstance(found, str) else ""
 
-    def had(self, path: str) -> Collection[str]:
-        return _names(self._old, path)
+    def targets(self, path: str) -> tuple[str, ...]:
+        both = (side.get(path) for side in (self._new, self._old))
+        return tuple(found for found in both if isinstance(found, str) and found)
 
-    def names(self, path: str) -> frozenset[str]:
-        return frozenset(canonical(name) for side in (self._old, self._new) for name in _names(side, path))
+    def kind(self, path: str) -> str:
+        found = self._old.get(path)
+        if found is None:
+            return "folder" if self.had(path) else "absent"
+        return "file" if isinstance(found, bytes) else "symlink"
+
+    def had(self, folder: str) -> Collection[str]:
+        return _names(self._old, folder)
+
+    def names(self, folder: str) -> frozenset[str]:
+        return frozenset(canonical(name) for side in (self._old, self._new) for name in _names(side, folder))
+
+    def holds(self, path: str) -> bool:
+        return beneath(path, self._top)
 
 
 def _names(side: Mapping[str, object], folder: str) -> set[str]:
-    start = f"{folder}/" if folder else ""
+    start = f"{folder}/"
     return {path[len(start) :].split("/")[0] for path in side if path.startswith(start)}
 
 
@@ -83,7 +102,8 @@ def met(
     """Tier and reason of a change, where `git` is a command of another folder of PATH."""
     thing = thing or tree()
     host = {f"{WORKSPACE}/.venv/{path}": "/usr/bin/git" for path in ("bin/git", "bin/Git", "link/bin/git")}
-    ground = Ground(thing, WORKSPACE, Sides(old or {}, new or {}), lambda path: host.get(path, ""))
+    sides = Sides(old or {}, new or {}, thing.path)
+    ground = Ground(thing, WORKSPACE, sides, lambda path: host.get(path, ""))
     after = tiers.judged(found, ground)
     assert after._replace(tier="", reason="", waits=False) == found._replace(tier="", reason="")
     return after.tier, after.reason
