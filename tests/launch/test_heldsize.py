@@ -42,14 +42,25 @@ def test_what_was_there_before_does_not_count_and_what_comes_does(tmp_path: Path
     assert over(size)
 
 
-def test_a_folder_that_was_closed_is_weighed_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0, 0o300, 0o400])
+def test_a_folder_that_was_closed_is_weighed_too_and_stays_closed(tmp_path: Path, mode: int) -> None:
     root, things = held(tmp_path, OVERLAY)
     size = HeldSize(str(tmp_path), things, MIB)
-    (root / "a").mkdir()
-    (root / "a" / "new").write_bytes(b"x" * 2 * MIB)
-    (root / "a").chmod(0o300)
-    root.chmod(0o300)
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "b" / "new").write_bytes(b"x" * (MIB // 2))
+    (root / "a" / "b").chmod(0)
+    (root / "a").chmod(mode)
+    root.chmod(mode)
+    assert not over(size)
+    root.chmod(0o700)
+    (root / "other").write_bytes(b"x" * (MIB // 2 + 4096))
+    root.chmod(mode)
     assert over(size)
+    modes = [root.stat().st_mode & 0o777]
+    for path in (root, root / "a", root / "a" / "b"):
+        path.chmod(0o700)
+        modes += [(path / name).stat().st_mode & 0o777 for name in ("a", "b") if (path / name).is_dir()]
+    assert modes == [mode, mode, 0]
 
 
 def test_a_file_counts_once_and_a_hole_not(tmp_path: Path) -> None:
