@@ -6,6 +6,7 @@ nothing.
 """
 
 import os
+import stat
 
 from jail.hold import base, closed, opening, store
 from jail.hold.beneath import IN_THE_WAY, Tree
@@ -54,7 +55,9 @@ def _file(session_folder: str, tree: Tree, changes: list[Change]) -> None:
         try:
             out = writing.create(path + NEXT, os.O_TRUNC)
             try:
-                sparse.copy(source, out, os.fstat(source).st_size)
+                found = os.fstat(source)
+                os.fchmod(out, stat.S_IMODE(found.st_mode) & 0o777 | 0o400)
+                sparse.copy(source, out, found.st_size)
             finally:
                 os.close(out)
         finally:

@@ -14,6 +14,7 @@ of the folder that it comes to.
 
 import errno
 import os
+import stat
 
 from jail.errors import JailError
 from jail.hold import base, drop, names, staging, store
@@ -24,7 +25,7 @@ from jail.hold.kept import Kept
 from jail.hold.making import ConflictError, Wanted, make
 from jail.hold.seen import Seen, fits, look, mode_for
 from jail.kernel import writing
-from jail.light import Callable, Final, NamedTuple
+from jail.light import Callable, Final, NamedTuple, suppress
 from jail.plan.held import FILE
 
 CHANGED_OUTSIDE: Final = "the host changed it since it was listed"
@@ -148,6 +149,8 @@ class Stage:
         path = base.file_of(store.folder_of(self._session), self.tree.thing.name) + drop.NEXT
         fd = writing.create(path, os.O_TRUNC)
         try:
+            with suppress(FileNotFoundError):
+                os.fchmod(fd, stat.S_IMODE(os.stat(path.removesuffix(drop.NEXT)).st_mode))
             writing.write_all(fd, content)
             os.fsync(fd)
         finally:

@@ -128,19 +128,20 @@ def _copy(tree: str, target: str, base: str, started_ns: int, owner: tuple[int, 
 
 def prepare_files(held_folder: str, held: tuple[Held, ...], owner: tuple[int, int]) -> None:
     """Copy each held file into files/NAME and base/NAME; both have the same content, whatever the host does
-    meanwhile. `owner`: uid and gid of the copy that the command may write, (-1, -1) for our own. Raises
-    OSError where the file is not regular, readable, and of FILE_BYTES at most.
+    meanwhile, and its mode. `owner`: uid and gid of the copy that the command may write, (-1, -1) for our
+    own. Raises OSError where the file is not regular, readable, and of FILE_BYTES at most.
     """
     with suppress(FileExistsError):  # a run that goes on from another may hold more files
         os.mkdir(f"{held_folder}/{FILES}", 0o700)
     os.chown(f"{held_folder}/{FILES}", *owner)
     for thing in held:
         content, mode = _read(thing.path)
-        _write(f"{held_folder}/{BASE}/{thing.name}", content, 0o600, (-1, -1))
+        mode = stat.S_IMODE(mode) & 0o777
+        _write(f"{held_folder}/{BASE}/{thing.name}", content, mode | 0o400, (-1, -1))
         folder = f"{held_folder}/{FILES}/{thing.name}"
         os.mkdir(folder, 0o700)
         os.chown(folder, *owner)
-        _write(f"{folder}/{thing.path.rpartition('/')[2]}", content, mode & 0o666 | 0o600, owner)
+        _write(f"{folder}/{thing.path.rpartition('/')[2]}", content, mode, owner)
 
 
 def _read(path: str) -> tuple[bytes, int]:
@@ -178,9 +179,10 @@ _CHUNK: Final = 1 << 20
 
 
 def _write(path: str, content: bytes, mode: int, owner: tuple[int, int]) -> None:
-    fd = writing.create(path, mode=mode)
+    fd = writing.create(path)
     try:
         os.fchown(fd, *owner)
+        os.fchmod(fd, mode)  # past the umask
         writing.write_all(fd, content)
     finally:
         os.close(fd)

@@ -27,7 +27,7 @@ def config(folder: Path, content: bytes = b"[core]\n", mode: int = 0o644) -> Hel
 
 def test_a_manifest_is_read_as_it_was_written(held: Path) -> None:
     tree = Held("t0", OVERLAY, "/w/caf\udce9 \n", "why", "commands", ("/w/bin", "/w/sbin"))
-    written = Manifest("s", "/w", 1, 2, -1, 3, ("/usr/bin",), (tree,), "earlier")
+    written = Manifest("s", "/w", 1, 2, -1, 3, ("/usr/bin",), (tree,), "earlier", (("/w/caf\udce9", "why"),))
     store.write_manifest(str(held), written)
     assert store.read_manifest(str(held.parent)) == written
 
@@ -48,8 +48,7 @@ def test_a_held_file_has_a_copy_under_its_own_name_and_its_base(held: Path, tmp_
     store.prepare(str(held), (thing,), 0, (-1, -1))
     copy, base = held / "files/f0/config", held / "base/f0"
     assert copy.read_bytes() == base.read_bytes() == b"[a]\n\tb = \xff\n"
-    assert stat.S_IMODE(copy.stat().st_mode) == 0o640
-    assert stat.S_IMODE(base.stat().st_mode) == 0o600
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (copy, base)] == [0o640, 0o640]
     assert copy.stat().st_ino != (tmp_path / "config").stat().st_ino
 
 
@@ -106,3 +105,18 @@ def test_a_tree_that_grew_past_the_bounds_of_a_copy_is_named(
     with pytest.raises(OSError, match="grown too large") as caught:
         store.prepare(str(held), (Held("t0", COPY, str(tree), ""),), 0, (-1, -1))
     assert caught.value.filename == str(tree)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o755, 0o444])
+def test_a_held_file_keeps_its_mode_so_that_nobody_is_told_of_another(
+    held: Path, tmp_path: Path, mode: int
+) -> None:
+    before = os.umask(0o077)
+    try:
+        store.prepare(str(held), (config(tmp_path, b"x", mode),), 0, (-1, -1))
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE((held / name).stat().st_mode) for name in ("files/f0/config", "base/f0")] == [
+        mode,
+        mode,
+    ]
