@@ -11,13 +11,14 @@ from typing import Final, NamedTuple
 from jail.errors import JailError
 from jail.hold import apply as applier
 from jail.hold import discard as discarder
-from jail.hold import drop, gitkeys, recorded
+from jail.hold import drop, gitkeys, opening, recorded
 from jail.hold.account import APPLIED
 from jail.hold.change import NEVER, SETTINGS, Change
 from jail.hold.review import Review, not_offered
 from jail.hold.stage import Instead
 from jail.hold.store import Manifest
 from jail.hold.transaction import Applied
+from jail.ledger import writers
 from jail.ledger.review import ReviewLedger
 from jail.ledger.reviewed import open_applies
 from jail.plan.held import FILE
@@ -42,6 +43,7 @@ def finished(session_folder: str, manifest: Manifest) -> Done | None:
     unfinished = bool(applier.unfinished(session_folder))
     if not unfinished and not open_applies(session_folder):
         return None
+    writers.refuse(session_folder, {opening.host_top(thing) for thing in manifest.held})
     ledger = ReviewLedger.open(session_folder, manifest.session)
     try:
         if not unfinished:
@@ -67,6 +69,7 @@ def carry_out(
     if not (apply or discard or left):
         _empty(review, NOTHING)
         return NOTHING
+    writers.refuse(review.folder, {opening.host_top(review.things[change.tree]) for change in apply})
     ledger = ReviewLedger.open(review.folder, review.manifest.session)
     try:
         record = recorded.into(ledger, review.manifest)

@@ -8,9 +8,11 @@ of the host's is ever removed here: it moves between its place and the slot.
 
 import errno
 import os
+import stat
 
+from jail.hold import closed, digests
 from jail.hold.beneath import IN_THE_WAY, Tree
-from jail.hold.journal import MODE, TAKE, Intent
+from jail.hold.journal import MODE, PUT, TAKE, Intent
 from jail.hold.making import ConflictError
 from jail.hold.seen import Seen, look, same
 from jail.kernel import files
@@ -19,6 +21,7 @@ from jail.light import Final
 CHANGED: Final = "the host changed it while it was applied"
 GONE: Final = "its folder on the host went away while it was applied"
 FILLED: Final = "the host has something new in this folder"
+TOUCHED: Final = "somebody changed or linked it while it was applied"
 LOST: Final = "what was staged for it is gone, and the host does not have it"
 
 
@@ -89,6 +92,35 @@ def verify(tree: Tree, intent: Intent) -> None:
     else:
         _exchange_back(tree, intent, folder, name)
     raise ConflictError(FILLED if alike else CHANGED)
+
+
+def prove(tree: Tree, intent: Intent) -> None:
+    """What was put is what was reviewed: a single name, with the content that was staged. Else it is taken
+    back: whoever may write the tree could open or link it while it was staged. Raises ConflictError, OSError.
+    """
+    if intent.verb != PUT or _made(intent).kind != "file":
+        return
+    made = _made(intent)
+    folder, name = _place(tree, intent)
+    if not _is(look(folder, name), made):
+        return  # the host has another one there already
+    fd = _opened(folder, name)
+    try:
+        found = os.fstat(fd)
+        alike = (found.st_nlink, found.st_size, stat.S_IMODE(found.st_mode)) == (1, made.size, made.mode)
+        if alike and digests.of_file(fd, found.st_size, intent.digest) == intent.digest:
+            return
+    finally:
+        os.close(fd)
+    back(tree, intent)
+    raise ConflictError(TOUCHED)
+
+
+def _opened(folder: int, name: str) -> int:
+    try:
+        return os.open(name, files.FILE, dir_fd=folder)
+    except PermissionError:
+        return closed.opened(lambda: os.open(name, files.FILE, dir_fd=folder))
 
 
 def _exchange_back(tree: Tree, intent: Intent, folder: int, name: str) -> None:

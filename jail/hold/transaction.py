@@ -104,6 +104,8 @@ class Transaction:
                 swap.back(self.tree(intent.tree), intent)
         for intent in swaps:
             self._unless_conflict(swap.forward, intent, done)
+        for intent in swaps:
+            self._unless_conflict(swap.prove, intent, done)
         for intent in _endings(self.intents):
             if intent.verb == MODE:
                 self._unless_conflict(swap.forward, intent, done)

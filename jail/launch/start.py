@@ -11,7 +11,7 @@ from jail.kernel.libc import KernelError
 from jail.launch import between, caches, guarded, hostpath, outcome, places, survey, watchlist
 from jail.launch.outcome import Outcome
 from jail.launch.watchlist import Before
-from jail.ledger import written
+from jail.ledger import writers, written
 from jail.ledger.place import Session, new_session, state_folder
 from jail.light import TYPE_CHECKING, Final, Mapping, NamedTuple
 from jail.plan.bounds import watched_instead
@@ -159,6 +159,8 @@ def run(options: Options, command: tuple[str, ...]) -> int:
         session = new_session(prepared.own.state)
         session_id = session.id
         written.remember(prepared.own.state, _written_trees(prepared.plan))
+        trees = [thing.path for thing in prepared.plan.held if thing.kind != FILE]
+        writers.note(session.folder, _written(prepared.plan), trees)
         prepared, group = _grouped(prepared, session)
         try:
             _show_losses(prepared)
@@ -181,10 +183,14 @@ def run(options: Options, command: tuple[str, ...]) -> int:
 
 def _written_trees(plan: Plan) -> list[str]:
     """The trees in which this command may lay links: what is held has them too, once it is applied."""
-    found = [step.target for step in plan.steps if step.verb == "bind" and "rw" in step.options]
+    found = _written(plan)
     return found + [
         thing.path for thing in plan.held if thing.kind != FILE and not deepest(thing.path, found)
     ]
+
+
+def _written(plan: Plan) -> list[str]:
+    return [step.target for step in plan.steps if step.verb == "bind" and "rw" in step.options]
 
 
 def _status_file(options: Options) -> outcome.StatusFile:

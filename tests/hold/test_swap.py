@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jail.hold import swap
+from jail.hold import names, swap
 from jail.hold.transaction import Transaction
 from support.holding import Holding, edited, lay, reasons, seen, state
 
@@ -122,3 +122,37 @@ def test_a_folder_that_may_not_be_written_is_a_conflict(held: Holding) -> None:
     assert reasons(applied.conflicts) == {"shut/file": "you may not write its folder on the host"}
     assert seen(held.tree) == {"shut": None, "shut/file": "old", "open": "new"}
     os.chmod(held.tree / "shut", 0o700)
+
+
+def linked(slot: Path) -> None:
+    os.link(slot, slot.parent.parent.parent / f"second-{slot.name}")
+
+
+def written_with_its_old_time(slot: Path) -> None:
+    found = slot.stat()
+    slot.write_text("evil")
+    os.utime(slot, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+@pytest.mark.parametrize("touch", [linked, written_with_its_old_time])
+def test_what_somebody_touched_while_it_was_staged_is_taken_back(
+    held: Holding, monkeypatch: pytest.MonkeyPatch, touch: Callable[[Path], None]
+) -> None:
+    """Another session that writes the tree can, as the same user."""
+    lay(held.tree, {"changed": "old"})
+    held.begin()
+    lay(held.upper, {"changed": "good", "new": "good", "other": "good"})
+    forward = Transaction.forward
+
+    def after(work: Transaction) -> None:
+        (staging,) = held.tree.glob(f"{names.STAGING_PREFIX}*")
+        for intent in work.intents:
+            if intent.path != "other":
+                touch(staging / intent.slot)
+        forward(work)
+
+    monkeypatch.setattr(Transaction, "forward", after)
+    applied = held.apply()
+    assert reasons(applied.conflicts) == {"changed": swap.TOUCHED, "new": swap.TOUCHED}
+    assert seen(held.tree) == {"changed": "old", "other": "good"}
+    assert held.left() == []
