@@ -15,6 +15,7 @@ from jail.launch.cutshort import until_signal
 from jail.launch.record import Record
 from jail.ledger.entries import encode
 from jail.light import Final, Mapping, NamedTuple, Sequence
+from jail.plan.held import GIT_CONFIG
 from jail.report.words import held_text
 
 DELIVERED: Final = "delivered"
@@ -100,9 +101,17 @@ def chosen_of(found: review.Review, words: Sequence[str]) -> tuple[Change, ...]:
     """
     manifest = found.manifest
     things = {
-        thing.name for thing in manifest.held if thing.deliver in words and thing.name in manifest.unasked
+        thing.name: thing.deliver
+        for thing in manifest.held
+        if thing.deliver in words and thing.name in manifest.unasked
     }
-    theirs = found._replace(changes=tuple(change for change in found.changes if change.tree in things))
+    theirs = found._replace(
+        changes=tuple(
+            change
+            for change in found.changes
+            if change.tree in things and (things[change.tree] != GIT_CONFIG or change.what == SETTINGS)
+        )
+    )
     whole = choosing.chosen(theirs, (), "/")
     waiting = [change for change in whole.taken if change.waits]
     taken = [change for change in whole.taken if not change.waits]
