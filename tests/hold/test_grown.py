@@ -21,6 +21,7 @@ CHANGED: dict[str, tuple[Any, Any, Any]] = {
     "path": (("/w/.venv/bin", "/bin"), ("/bin", "/more"), ("/bin", "/more", "/w/.venv/bin")),
     "resumed": ("older", "", "old"),
     "unasked": (("f0",), ("t0", "f0", "t1"), ("f0", "t1")),
+    "guarded": ((("/w/a", "x"), ("/w/b", "y")), (("/w/b", "y"),), (("/w/b", "y"), ("/w/a", "x"))),
     "held": ((TREE,), (TREE._replace(commands=()), CONFIG), (TREE, CONFIG)),
 }
 """Of the old run, of the new one, and what it becomes."""

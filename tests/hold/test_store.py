@@ -27,7 +27,9 @@ def config(folder: Path, content: bytes = b"[core]\n", mode: int = 0o644) -> Hel
 
 def test_a_manifest_is_read_as_it_was_written(held: Path) -> None:
     tree = Held("t0", OVERLAY, "/w/caf\udce9 \n", "why", "commands", ("/w/bin", "/w/sbin"))
-    written = Manifest("s", "/w", 1, 2, -1, 3, ("/usr/bin",), (tree,), "earlier", (("/w/caf\udce9", "why"),))
+    written = Manifest(
+        "s", "/w", 1, 2, -1, 3, ("/usr/bin",), (tree,), "earlier", ("t0",), (("/w/caf\udce9", "why"),)
+    )
     store.write_manifest(str(held), written)
     assert store.read_manifest(str(held.parent)) == written
 

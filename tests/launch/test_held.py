@@ -97,7 +97,7 @@ def test_a_run_that_goes_on_judges_by_what_the_first_one_had_too(tmp_path: Path,
     held.begin(plan._replace(held=(thing,)), old, {"PATH": f"{folder}:/usr/bin"}).end()
     os.close(old.lock_fd)
     later = plan._replace(held=(thing._replace(commands=()),))
-    held.begin(later, new, {"PATH": "/usr/bin"}, resume.of(old.id, state), ("commands",)).end()
+    held.begin(later, new, {"PATH": "/usr/bin"}, resume.of(old.id, state), held.Rules(("commands",))).end()
     manifest = store.read_manifest(new.folder)
     assert manifest is not None
     assert set(manifest.path) == {folder, os.path.realpath("/usr/bin")}
@@ -108,7 +108,7 @@ def test_a_run_that_goes_on_judges_by_what_the_first_one_had_too(tmp_path: Path,
 def test_what_the_policy_delivers_is_known_to_who_goes_on(tmp_path: Path, plan: Plan) -> None:
     session = new_session(state_in(tmp_path))
     things = (plan.held[0]._replace(deliver="commands"), plan.held[1])
-    held.begin(plan._replace(held=things), session, {}, deliver=("commands", "git-config")).end()
+    held.begin(plan._replace(held=things), session, {}, rules=held.Rules(("commands", "git-config"))).end()
     manifest = store.read_manifest(session.folder)
     assert manifest is not None
     assert manifest.unasked == ("t0",)
