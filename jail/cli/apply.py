@@ -48,8 +48,9 @@ def command(
     Exit code:
       0    it is applied, or there was nothing to apply
       1    something that was meant was left: refused or in conflict
-      2    no such session, it still runs, nothing held at a PATH, or the
-           command line is wrong
+      2    no such session, it still runs, another one that runs writes
+           the same files, nothing held at a PATH, or the command line
+           is wrong
       125  it failed: the real files are as they were, or the next
            `jail apply` finishes it; which, is said
     """  # noqa: D301 - click's mark for a paragraph that keeps its lines is the character itself
