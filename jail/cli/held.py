@@ -26,19 +26,19 @@ ALL_BUT = click.option("--all-but", is_flag=True, help="All but what lies at eac
 
 class Named(NamedTuple):
     """The folder of the session that is meant, the paths, and what it holds, None for nothing; `of`: how many
-    sessions might have been meant.
+    sessions might have been meant, 0 for the newest of all, or one that was named.
     """
 
     folder: str
     paths: tuple[str, ...]
     manifest: Manifest | None
-    of: int = 1
+    of: int = 0
 
     def tell(self) -> None:
         """Say which session is meant, where it may have been another."""
-        if self.of > 1:
-            name = os.path.basename(self.folder)
-            show(f"session {name}, the newest of {self.of} with changes of this workspace")
+        if self.of:
+            name, several = os.path.basename(self.folder), f" of {self.of}" if self.of > 1 else ""
+            show(f"session {name}, the newest{several} with changes of this workspace")
 
 
 def named(words: tuple[str, ...], *, reading: bool = False) -> Named:
@@ -56,11 +56,12 @@ def named(words: tuple[str, ...], *, reading: bool = False) -> Named:
     if not known or not words:
         here = list(waiting.of_workspace(state, "."))
         if here:
-            return Named(here[0][0], words, here[0][1], len(here))
-        newest = _of(reach.session_named(state, place.LAST), words)
+            newest = os.path.basename(here[0][0]) == place.listing(state)[0]
+            return Named(here[0][0], words, here[0][1], 0 if newest and len(here) == 1 else len(here))
+        last = _of(reach.session_named(state, place.LAST), words)
         if not reading:
-            _refuse_elsewhere(newest)
-        return newest
+            _refuse_elsewhere(last)
+        return last
     return _of(reach.session_named(state, first), words[1:])
 
 

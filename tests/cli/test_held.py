@@ -46,7 +46,7 @@ def test_the_first_word_is_a_session_where_it_can_be_one(
     said = {"FIRST": first, "BEGINNING": beginning}
     found = named(tuple(said.get(word, word) for word in words))
     assert Path(found.folder).name == sessions[which]
-    assert found[1:] == (paths, None, 1)
+    assert found[1:] == (paths, None, 0)
 
 
 @pytest.mark.parametrize("word", ["20200101-000000-00000000", "-", "2"])
@@ -110,6 +110,10 @@ def test_of_several_with_changes_of_this_workspace_it_is_said_which_is_meant(
     calls = ((changes, ()), (apply, ("--dry-run",)), (discard, ("--dry-run",)))
     for command, options in calls:
         assert "of this workspace" not in CliRunner().invoke(command, options).output
+    write(state)
+    told = f"session {first.name}, the newest with changes of this workspace"
+    for command, options in calls:
+        assert CliRunner().invoke(command, options).output.splitlines()[0] == told
     second = held_session(state, tmp_path / "ws", {}, {"a": b""}).folder
     held_session(state, tmp_path / "other", {}, {"a": b""})
     told = f"session {second.name}, the newest of 2 with changes of this workspace"
