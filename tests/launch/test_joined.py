@@ -208,6 +208,8 @@ def test_what_runs_inside_cannot_slow_process_1_and_so_what_joins(
     assert json.loads(done.stdout) == jail.outside(RUNS_AS)
 
 
+JOINS = 100
+"""Processes that join until the command meets one before its exec: on a busy machine it may miss some."""
 STOPS = r"""
 import os, signal, sys, time
 print("ready", flush=True)
@@ -234,9 +236,12 @@ def test_a_process_that_is_stopped_while_it_joins_is_told_to_go_on(
     jail = new_jail(installed, tmp_path / "stopped")
     with Running(jail, PYTHON, "-I", "-c", STOPS) as running:
         running.ready()
-        done = Session(jail, running).exec("echo", "joined")
+        for _ in range(JOINS):
+            done = Session(jail, running).exec("echo", "joined")
+            assert (done.returncode, done.stdout) == (0, "joined\n"), done.stderr
+            if running.has_said_more():
+                break
         assert running.line() == "stopped"
-        assert (done.returncode, done.stdout) == (0, "joined\n"), done.stderr
 
 
 def test_a_process_that_is_stopped_again_and_again_is_refused_and_why_is_said(

@@ -6,6 +6,7 @@ it. Only processes that descend from a run started here are ever signalled.
 
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -80,6 +81,11 @@ class Running:
         while (byte := os.read(self.process.stdout.fileno(), 1)) not in (b"", b"\n"):
             found += byte
         return found.decode()
+
+    def has_said_more(self) -> bool:
+        """Whether the command has printed something that `line` has not read."""
+        assert self.process.stdout is not None
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def say(self, text: str) -> Self:
         """Write to the command's standard input (`stdin=PIPE`)."""
