@@ -122,7 +122,7 @@ def begin(
     except OSError as error:
         raise JailError(
             f"files that this run holds cannot be laid out in the session's folder: {error.strerror}",
-            where=f"{error.filename or folder}, into {folder}",
+            where=f"{error}; {error.filename or folder}, into {folder}",
             hint=f"start again{_from(resumed, session)}; nothing was executed",
         ) from error
 
