@@ -168,7 +168,6 @@ def away_and_back(config: Path) -> None:
 MEANWHILE: dict[str, Callable[[Path], None]] = {
     "git config": by_rename,
     "a folder in its place": as_a_folder,
-    "a link in its place": as_a_link,
     "moved away and back": away_and_back,
 }
 
@@ -198,6 +197,21 @@ def test_whatever_the_host_puts_in_its_place_is_covered_again(how: str, workspac
     assert json.loads(out.splitlines()[-1])["write"] in ("ELOOP", "EROFS", "EISDIR")
     told = [entry["fields"] for entry in workspace.ledger() if entry["kind"] in ("lost", "restored")]
     assert {fields["path"] for fields in told} == {str(config)}
+
+
+def test_a_link_that_the_host_puts_there_leads_no_write_anywhere(workspace: Jail) -> None:
+    """Whoever made it: a link among git's files is moved away, unless it was covered first."""
+    config = workspace.workspace / ".git/config"
+    with Running(workspace, PYTHON, "-I", "-c", f"{PRELUDE}import time\n{LOOP}", str(config)) as running:
+        assert running.line() == "ready"
+        as_a_link(config)
+        before = config.with_name("real").read_bytes()
+        assert until(lambda: {"restored", "swept"} & {entry["kind"] for entry in workspace.ledger()}, 20)
+        time.sleep(0.2)
+        (workspace.workspace / "end").write_text("")
+        out, _ = running.process.communicate(timeout=60)
+    assert json.loads(out.splitlines()[-1])["write"] in ("ELOOP", "EROFS", "ENOENT")
+    assert config.with_name("real").read_bytes() == before
 
 
 def of(config: Path) -> tuple[int, bytes]:
