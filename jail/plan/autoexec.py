@@ -86,7 +86,7 @@ _ROWS: Final[tuple[AutoExec, ...]] = (
         "a debugger or an interpreter runs it at its start",
         ".Rprofile .Renviron .irbrc .pryrc .pdbrc .gdbinit .lldbinit .ghci .iex.exs .psqlrc .sqliterc",
     ),
-    *_rows("python takes its home and its packages from it", "pyvenv.cfg", REFUSED),
+    *_rows("python takes its home and its packages from it", "pyvenv.cfg *._pth pybuilddir.txt", REFUSED),
     *_rows(
         "a person's shell runs it on entering the environment",
         "bin/activate bin/activate.csh bin/activate.fish bin/activate.nu bin/activate.ps1 bin/activate.xsh"
