@@ -12,7 +12,7 @@ from jail.errors import EXIT_USAGE, JailError
 from jail.ledger import place
 from jail.ledger.failure import failure
 from jail.light import Final, Iterable, Mapping
-from jail.policy.paths import deepest
+from jail.policy.paths import beneath, deepest
 
 NAME: Final = "writes"
 MOST_BYTES: Final = 16 << 20
@@ -49,7 +49,7 @@ def refuse(session_folder: str, trees: Iterable[str]) -> None:
         if name == own or not place.running(folder):
             continue
         given = _read(folder)
-        met = next((tree for tree in wanted if given is None or given.get(deepest(tree, given))), "")
+        met = next((tree for tree in wanted if given is None or _writes(given, tree)), "")
         if met:
             raise JailError(
                 f"session {name} runs and writes here, so its command could change what is applied",
@@ -57,6 +57,13 @@ def refuse(session_folder: str, trees: Iterable[str]) -> None:
                 hint=f"wait for its end, or end it: jail stop {name}; nothing was applied",
                 code=EXIT_USAGE,
             )
+
+
+def _writes(given: Mapping[str, bool], tree: str) -> bool:
+    """Whether a session that was given these writes in `tree`: as a part of it, or in a part of it."""
+    return bool(given.get(deepest(tree, given))) or any(
+        writes and beneath(path, tree) for path, writes in given.items()
+    )
 
 
 def _read(session_folder: str) -> Mapping[str, bool] | None:

@@ -34,7 +34,7 @@ def mine(state: str) -> str:
     [
         (["/w"], [], "/w", True),
         (["/w"], [], "/w/a/b", True),
-        (["/w/a"], [], "/w", False),
+        (["/w/a"], [], "/w", True),
         (["/w-other"], [], "/w", False),
         (["/w"], ["/w/a"], "/w/a", False),
         (["/w"], ["/w/a"], "/w/a/b", False),
