@@ -10,7 +10,7 @@ component at a time, through no symlink (gitrepository-layout(5), git-worktree(1
 import os
 import stat
 
-from jail.hold import gitconfig
+from jail.hold import gitconfig, gitprograms
 from jail.hold.freshgit import Place, is_git_dir
 from jail.kernel import files, walk
 from jail.light import Callable, Final
@@ -50,7 +50,41 @@ def is_worktree(place: Place, gitdir: int) -> bool:
         return _read(gitdir, path[len(place.path) + 1 :]) if own else _line(place, path)
 
     marker, common = linked(place.path, line)
-    return bool(marker) and _is_judged(place, common)
+    return bool(marker) and _is_judged(place, common) and not _runs_in_work_trees(place, common)
+
+
+def _runs_in_work_trees(place: Place, common: str) -> bool:
+    """Whether a repository's configuration has git run something by a path that counts from the work tree:
+    in a new one that is a file which the command made.
+    """
+    try:
+        fd = _open(place, common, files.FOLDER)
+    except OSError:
+        return True
+    try:
+        config = walk.enter(fd, "config", files.FILE)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    try:
+        settings = gitconfig.parse(os.read(config, gitconfig.CONFIG_BYTES + 1))
+    except (OSError, gitconfig.ConfigError):
+        return True
+    finally:
+        os.close(config)
+    return any(_is_relative(word) for item in settings for word in _paths_of(item))
+
+
+def _paths_of(item: gitconfig.Setting) -> list[str]:
+    hooks = [gitconfig.as_text(item.value)] if item.key == "core.hookspath" and item.value else []
+    return [*hooks, *gitprograms.paths(item)]
+
+
+def _is_relative(word: str) -> bool:
+    return not word.startswith(("/", "~"))
 
 
 def linked(gitdir: str, line: Line) -> tuple[str, str]:

@@ -50,7 +50,7 @@ class GitLayout(NamedTuple):
     untrusted: str = ""
 
 
-class _UntrustedError(Exception):
+class UntrustedError(Exception):
     """Why a git dir is not believed."""
 
 
@@ -71,18 +71,18 @@ def read(workspace: str, home: str = "", hooks_path: str = "") -> GitLayout | No
         elif kind == "folder":
             gitdir = commondir = marker
             if _kind(f"{marker}/commondir") != "absent":
-                raise _UntrustedError(
+                raise UntrustedError(
                     ".git/commondir sends git to another folder; only worktrees have that file"
                 )
             sort = "folder"
         elif kind == "file":
             gitdir, commondir, sort = _redirected(workspace, marker)
         else:
-            raise _UntrustedError(f".git is a {kind}")
+            raise UntrustedError(f".git is a {kind}")
         if _kind(f"{gitdir}/HEAD") == "absent":
-            raise _UntrustedError("the git dir has no HEAD, so git takes it for none")
+            raise UntrustedError("the git dir has no HEAD, so git takes it for none")
         return _gathered(workspace, home, hooks_path, (gitdir, commondir, sort))
-    except _UntrustedError as error:
+    except UntrustedError as error:
         return _untrusted(marker, kind, str(error))
     except OSError as error:
         return _untrusted(marker, kind, f"cannot be read: {error.strerror} ({error.filename})")
@@ -113,26 +113,26 @@ def _kind(path: str) -> str:
 
 
 def _read(path: str, limit: int) -> bytes:
-    """A regular file's content; raises _UntrustedError for anything else and for one that is longer."""
+    """A regular file's content; raises UntrustedError for anything else and for one that is longer."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise _UntrustedError(f"{path} is not a regular file")
+            raise UntrustedError(f"{path} is not a regular file")
         content = b""
         while len(content) <= limit and (chunk := os.read(fd, limit + 1 - len(content))):
             content += chunk
     finally:
         os.close(fd)
     if len(content) > limit:
-        raise _UntrustedError(f"{path} is longer than {limit} bytes")
+        raise UntrustedError(f"{path} is longer than {limit} bytes")
     return content
 
 
-def _pointer(path: str, prefix: str = "") -> str:
+def pointer(path: str, prefix: str = "") -> str:
     """The path that a one-line file names, canonical; relative ones count from the folder of the file."""
     said = os.fsdecode(_read(path, POINTER_BYTES)).rstrip("\r\n")
     if not said.startswith(prefix) or "\n" in said or "\0" in said or len(said) == len(prefix):
-        raise _UntrustedError(f"{path} does not name one folder")
+        raise UntrustedError(f"{path} does not name one folder")
     return os.path.realpath(os.path.join(os.path.dirname(path), said[len(prefix) :]))
 
 
@@ -142,29 +142,29 @@ def _plain(path: str) -> str:
 
 
 def _redirected(workspace: str, marker: str) -> tuple[str, str, str]:
-    gitdir = _pointer(marker, "gitdir: ")
+    gitdir = pointer(marker, "gitdir: ")
     said = _plain(os.path.join(workspace, os.fsdecode(_read(marker, POINTER_BYTES))[8:].rstrip("\r\n")))
     if beneath(said, workspace) and said != gitdir:
-        raise _UntrustedError(f".git leads through a symlink of the workspace to {gitdir}")
+        raise UntrustedError(f".git leads through a symlink of the workspace to {gitdir}")
     if _kind(gitdir) != "folder":
-        raise _UntrustedError(f".git leads to {gitdir}, which is no folder")
+        raise UntrustedError(f".git leads to {gitdir}, which is no folder")
     if os.lstat(gitdir).st_uid != os.lstat(workspace).st_uid:
-        raise _UntrustedError(f".git leads to {gitdir}, which belongs to somebody else")
+        raise UntrustedError(f".git leads to {gitdir}, which belongs to somebody else")
     worktree = _kind(f"{gitdir}/commondir") != "absent"
     if worktree:
-        commondir = _pointer(f"{gitdir}/commondir")
+        commondir = pointer(f"{gitdir}/commondir")
         if os.path.dirname(gitdir) != f"{commondir}/worktrees":
-            raise _UntrustedError(f"{gitdir}/commondir leads to {commondir}, whose worktree it is not")
-        back = _pointer(f"{gitdir}/gitdir") if _kind(f"{gitdir}/gitdir") == "file" else ""
+            raise UntrustedError(f"{gitdir}/commondir leads to {commondir}, whose worktree it is not")
+        back = pointer(f"{gitdir}/gitdir") if _kind(f"{gitdir}/gitdir") == "file" else ""
         if back != marker:
-            raise _UntrustedError(f".git leads to {gitdir}, whose file gitdir does not name this workspace")
+            raise UntrustedError(f".git leads to {gitdir}, whose file gitdir does not name this workspace")
         return gitdir, commondir, "worktree"
     if beneath(gitdir, workspace):
         return gitdir, gitdir, "inside"
     settings = _settings(f"{gitdir}/config")
     back = next((item.value for item in reversed(settings) if item.key == "core.worktree" and item.value), "")
     if not back or os.path.realpath(os.path.join(gitdir, back)) != workspace:
-        raise _UntrustedError(
+        raise UntrustedError(
             f".git leads to {gitdir}, whose core.worktree does not name this workspace"
             f" (git -C {workspace} config core.worktree {workspace} makes it so)"
         )
@@ -177,7 +177,7 @@ def _settings(config: str) -> tuple[gitconfig.Setting, ...]:
     try:
         return gitconfig.parse(_read(config, gitconfig.CONFIG_BYTES))
     except gitconfig.ConfigError as error:
-        raise _UntrustedError(f"{config} cannot be understood: {error}") from error
+        raise UntrustedError(f"{config} cannot be understood: {error}") from error
 
 
 def _gathered(workspace: str, home: str, hooks_path: str, where: tuple[str, str, str]) -> GitLayout:
@@ -191,9 +191,9 @@ def _gathered(workspace: str, home: str, hooks_path: str, where: tuple[str, str,
             _add(guards, _of_place(path, place, beyond=workspace))
         for name in ("config", "config.worktree"):
             base = workspace if path in (gitdir, commondir) else ""
-            _add(guards, _of_config(workspace, home, f"{path}/{name}", base))
+            _add(guards, of_config(workspace, home, f"{path}/{name}", base))
     if hooks_path and not any(guard.reason == _HOOKS for guard in guards.values()):
-        _add(guards, _guards(workspace, _expand(hooks_path, workspace, home), _HOOKS))
+        _add(guards, of_hooks(workspace, home, hooks_path, workspace))
     present = tuple(guard for guard in guards.values() if guard.kind != "absent")
     absent = tuple(guard for guard in guards.values() if guard.kind == "absent")
     return GitLayout(gitdir, commondir, sort, present, absent, tuple(path for path, _ in roots))
@@ -223,7 +223,7 @@ def _git_dirs(commondir: str) -> Iterator[tuple[str, bool]]:
             below_here = _folders(path)
         waiting += [(below, False, depth + 1) for below in below_here]
         if count > REPOSITORIES or len(waiting) > REPOSITORIES or depth > MODULE_DEPTH:
-            raise _UntrustedError(
+            raise UntrustedError(
                 f"more submodules and worktrees beneath {commondir} than are looked at ({REPOSITORIES})"
             )
 
@@ -270,9 +270,8 @@ _MARKS: Final = (b"hookspath", b"include", *gitprograms.MARKS)
 _INCLUDED: Final = "included by the repository's configuration"
 
 
-def _of_config(workspace: str, home: str, config: str, base: str, depth: int = 0) -> Iterator[Guarded]:
-    """What a configuration makes code of, in the workspace: the folder of core.hooksPath, and included files
-    with theirs.
+def of_config(workspace: str, home: str, config: str, base: str, depth: int = 0) -> Iterator[Guarded]:
+    """What a configuration makes code of in the workspace: folders of hooks, included files with theirs.
 
     `base`: the work tree that a relative hooksPath counts from; "" where it is a submodule's, which
     core.worktree names.
@@ -299,9 +298,14 @@ def _of_config(workspace: str, home: str, config: str, base: str, depth: int = 0
             path = _expand(_native(item.value), os.path.dirname(config), home)
             yield from _guards(workspace, path, _INCLUDED)
             if depth < INCLUDE_DEPTH:
-                yield from _of_config(workspace, home, os.path.realpath(path), base, depth + 1)
+                yield from of_config(workspace, home, os.path.realpath(path), base, depth + 1)
         else:
             yield from _of_programs(workspace, home, item, base)
+
+
+def of_hooks(workspace: str, home: str, hooks_path: str, base: str) -> Iterator[Guarded]:
+    """What the person's own core.hooksPath leads to from a work tree."""
+    return _guards(workspace, _expand(hooks_path, base, home), _HOOKS)
 
 
 def _of_programs(workspace: str, home: str, setting: gitconfig.Setting, base: str) -> Iterator[Guarded]:
@@ -329,12 +333,12 @@ def _guards(workspace: str, path: str, reason: str) -> Iterator[Guarded]:
     """Guards for a path when it lies in the workspace, or leads there: the first symlink on the way, and
     where it ends.
 
-    Raises _UntrustedError when that is the workspace itself, which cannot be read-only.
+    Raises UntrustedError when that is the workspace itself, which cannot be read-only.
     """
     plain = _plain(path)
     real = os.path.realpath(path)
     if workspace in (plain, real):
-        raise _UntrustedError(f"{reason}: that is the workspace itself")
+        raise UntrustedError(f"{reason}: that is the workspace itself")
     if beneath(plain, workspace):
         here = workspace
         for part in plain[len(workspace) :].strip("/").split("/"):

@@ -73,6 +73,15 @@ def survey(
         trees = [place.real for place in (workspace, *given.write)]
         beyond = endpoints.git_dirs_beyond((layout.commondir, layout.gitdir), trees)
         given = given._replace(git_dirs=(*given.git_dirs, *beyond))
+    enclosing = enclosing_repository(workspace.real)
+    if enclosing or given.git_dirs:
+        from jail.launch import worktrees  # most workspaces are one repository, or none
+
+        dirs = [path for path, _ in given.git_dirs]
+        more = tuple(worktrees.guards(workspace.real, caller.home, person.hooks_path, dirs, enclosing))
+        known = {guard.path for guard in (*present, *absent)}
+        present += tuple(each for each in more if each.kind != "absent" and each.path not in known)
+        absent += tuple(each for each in more if each.kind == "absent" and each.path not in known)
     facts = Facts(
         uid=uid,
         gid=gid,
@@ -94,7 +103,7 @@ def survey(
         environment=tuple(sorted(caller.environ.items())),
         branch=person.branch,
         identity=(person.name or user, person.email or f"{user}@{inside.HOSTNAME}"),
-        enclosing=enclosing_repository(workspace.real),
+        enclosing=enclosing,
         searched=searched,
         **given._asdict(),
         **hostfacts.look(),
