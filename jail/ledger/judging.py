@@ -5,12 +5,13 @@ most one problem, the one that explains it. What each ledger asks beyond the cha
 ends, what its marks must name) is in `reader` and `reviewed`.
 """
 
+import os
 from typing import Final, NamedTuple
 
 from jail.kernel.digest import sha256_hex as digest
 from jail.ledger import beside, chain
 from jail.ledger.entries import ENTRY_LIMIT
-from jail.ledger.lines import Entry, Line, parse
+from jail.ledger.lines import Entry, Line, lines, parse
 
 PROBLEMS_LIMIT: Final = 20
 """Problems kept; the rest are counted. A file of garbage must not fill the memory of who looks at it."""
@@ -54,6 +55,16 @@ class Walk:
         self.count += 1
         if len(self.problems) < PROBLEMS_LIMIT:
             self.problems.append(Problem(line, what))
+
+    def take_all(self, fd: int) -> None:
+        """Judge each line of an open ledger, and close it."""
+        try:
+            for line in lines(fd):
+                self.take(line)
+        except OSError as error:
+            self.problem(self.number + 1, f"cannot be read: {error.strerror}")
+        finally:
+            os.close(fd)
 
     def take(self, line: Line) -> None:
         """Judge the next line."""

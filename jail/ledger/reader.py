@@ -95,13 +95,7 @@ def _verify_run(path: str) -> Result:
         walk.problem(BESIDE, f"{error.message} ({error.where})")
         walk.judge_marks()
         return walk.result(running)
-    try:
-        for line in lines(fd):
-            walk.take(line)
-    except OSError as error:
-        walk.problem(walk.number + 1, f"cannot be read: {error.strerror}")
-    finally:
-        os.close(fd)
+    walk.take_all(fd)
     walk.finish(running)
     return walk.result(running)
 

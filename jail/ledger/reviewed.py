@@ -44,13 +44,7 @@ def verify(folder: str) -> Reviewed | None:
     except JailError as error:
         walk.problem(BESIDE, f"{error.message} ({error.where})")
         return walk.result()
-    try:
-        for line in lines(fd):
-            walk.take(line)
-    except OSError as error:
-        walk.problem(walk.number + 1, f"cannot be read: {error.strerror}")
-    finally:
-        os.close(fd)
+    walk.take_all(fd)
     walk.judge_marks()
     return walk.result()
 
