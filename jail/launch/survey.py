@@ -74,10 +74,11 @@ def survey(
         beyond = endpoints.git_dirs_beyond((layout.commondir, layout.gitdir), trees)
         given = given._replace(git_dirs=(*given.git_dirs, *beyond))
     enclosing = enclosing_repository(workspace.real)
-    if enclosing or given.git_dirs:
+    # The workspace's own has its layout.
+    dirs = [path for path, _ in given.git_dirs if path != f"{workspace.real}/.git"]
+    if enclosing or dirs:
         from jail.launch import worktrees  # most workspaces are one repository, or none
 
-        dirs = [path for path, _ in given.git_dirs]
         more = tuple(worktrees.guards(workspace.real, caller.home, person.hooks_path, dirs, enclosing))
         known = {guard.path for guard in (*present, *absent)}
         present += tuple(each for each in more if each.kind != "absent" and each.path not in known)
