@@ -50,32 +50,41 @@ def is_worktree(place: Place, gitdir: int) -> bool:
         return _read(gitdir, path[len(place.path) + 1 :]) if own else _line(place, path)
 
     marker, common = linked(place.path, line)
-    return bool(marker) and _is_judged(place, common) and not _runs_in_work_trees(place, common)
+    return bool(marker) and _is_in_order(place, common)
 
 
-def _runs_in_work_trees(place: Place, common: str) -> bool:
+def _is_in_order(place: Place, common: str) -> bool:
+    """Whether a shared git dir is one that is judged itself, and its work trees are not what git runs."""
+    try:
+        fd = _open(place, common, files.FOLDER)
+    except OSError:
+        return False
+    try:
+        return is_git_dir(os.listdir(fd)) and not _runs_in_work_trees(fd)
+    finally:
+        os.close(fd)
+
+
+def _runs_in_work_trees(gitdir: int) -> bool:
     """Whether a repository's configuration has git run something by a path that counts from the work tree:
     in a new one that is a file which the command made.
     """
     try:
-        fd = _open(place, common, files.FOLDER)
-    except OSError:
-        return True
-    try:
-        config = walk.enter(fd, "config", files.FILE)
+        settings = _settings(gitdir)
     except FileNotFoundError:
         return False
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    try:
-        settings = gitconfig.parse(os.read(config, gitconfig.CONFIG_BYTES + 1))
     except (OSError, gitconfig.ConfigError):
         return True
-    finally:
-        os.close(config)
     return any(_is_relative(word) for item in settings for word in _paths_of(item))
+
+
+def _settings(gitdir: int) -> tuple[gitconfig.Setting, ...]:
+    """The settings of a git dir's config. Raises OSError, ConfigError."""
+    fd = walk.enter(gitdir, "config", files.FILE)
+    try:
+        return gitconfig.parse(os.read(fd, gitconfig.CONFIG_BYTES + 1))
+    finally:
+        os.close(fd)
 
 
 def _paths_of(item: gitconfig.Setting) -> list[str]:
@@ -112,28 +121,11 @@ def leads_to(place: Place, gitdir: int, tree: str) -> bool:
     if _named(place.path, _read(gitdir, "gitdir")) == f"{tree}/.git":
         return True
     try:
-        fd = walk.enter(gitdir, "config", files.FILE)
-    except OSError:
-        return False
-    try:
-        settings = gitconfig.parse(os.read(fd, gitconfig.CONFIG_BYTES + 1))
+        settings = _settings(gitdir)
     except (OSError, gitconfig.ConfigError):
         return False
-    finally:
-        os.close(fd)
     named = [item for item in settings if item.key == "core.worktree" and not item.subsection and item.value]
     return bool(named) and _named(place.path, gitconfig.as_text(named[-1].value or "")) == tree
-
-
-def _is_judged(place: Place, common: str) -> bool:
-    try:
-        fd = _open(place, common, files.FOLDER)
-    except OSError:
-        return False
-    try:
-        return is_git_dir(os.listdir(fd))
-    finally:
-        os.close(fd)
 
 
 def _line(place: Place, path: str) -> str:
